@@ -1,0 +1,86 @@
+"""Starts the example apps as their users do, from the packages installed by scripts/install-built.sh."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
+INSTALLED = ROOT / ".cache" / "installed"
+ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
+START_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class App:
+    """A running example."""
+
+    name: str
+    host: str
+    port: int
+
+
+@contextmanager
+def flask_app(store: str, limits: str, workers: int = 2) -> Iterator[App]:
+    """examples/flask_app under gunicorn, on a free port."""
+    gunicorn = [str(INSTALLED / "venv/bin/python"), "-m", "gunicorn", "--workers", str(workers)]
+    command = [*gunicorn, "--bind", "127.0.0.1:0", "--no-control-socket", "app:create_app()"]
+    with _running("flask", command, EXAMPLES / "flask_app", store, limits) as app:
+        yield app
+
+
+@contextmanager
+def node_app(name: str, store: str, limits: str) -> Iterator[App]:
+    """examples/express_app or examples/node_http, on a free port."""
+    with _running(name, ["node", "server.js"], INSTALLED / name, store, limits) as app:
+        yield app
+
+
+@contextmanager
+def _running(name: str, command: list[str], folder: Path, store: str, limits: str) -> Iterator[App]:
+    environment = {**os.environ, "MIRAB_STORE": store, "MIRAB_LIMITS": limits, "PORT": "0"}
+    with tempfile.NamedTemporaryFile(prefix=f"mirab-{name}-", suffix=".log", mode="a") as log:
+        # A session of its own: Ctrl-C reaches only us, and we stop the app. Should we be killed, the kernel does.
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", *command],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            yield App(name, "127.0.0.1", _port(name, process, Path(log.name)))
+        finally:
+            _stop(process)
+
+
+def _port(name: str, process: subprocess.Popen[bytes], log: Path) -> int:
+    """The port that the app says it listens on."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        said = log.read_text(errors="replace")
+        if found := ADDRESS.search(said):
+            return int(found[1])
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the {name} app did not start; it said:\n{said}")
+        time.sleep(0.02)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
