@@ -59,7 +59,9 @@ class User:
         received = time.time_ns() // 1000
         connection.close()
         if status not in (200, 429):
-            raise RuntimeError(f"{TITLES[app.name]} answered {self.name} with status {status}, not with 200 or 429")
+            raise RuntimeError(
+                f"{TITLES[app.name]} answered {self.name} with status {status}, not with 200 or 429"
+            )
         return Answer(sent, received, status == 200)
 
     def impossible(self) -> str | None:
@@ -98,14 +100,21 @@ def all_send(users: list[User], count: int) -> None:
 def print_round(users: list[User], since: int) -> None:
     count = len(users[0].asked) - since
     letters = " ".join(TITLES[app.name][0] for app in users[0].asked[since:])
-    print(paint("2", f"  {'user':<9} {letters:<{2 * count}}  {'accepted':<24} {'refused':<24} two separate limiters"))
+    print(
+        paint(
+            "2",
+            f"  {'user':<9} {letters:<{2 * count}}  {'accepted':<24} {'refused':<24} two separate limiters",
+        )
+    )
     for user in users:
         verdicts = [answer.accepted for answer in user.answers[since:]]
         marks = " ".join(paint("32", "✔") if verdict else paint("31", "✘") for verdict in verdicts)
         cells = []
         for wanted in (True, False):
             by_app = [
-                sum(asked is app and verdict is wanted for asked, verdict in zip(user.asked[since:], verdicts))
+                sum(
+                    asked is app and verdict is wanted for asked, verdict in zip(user.asked[since:], verdicts)
+                )
                 for app in user.apps
             ]
             parts = ", ".join(f"{TITLES[app.name]} {number}" for app, number in zip(user.apps, by_app))
@@ -145,7 +154,9 @@ def play(store: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Flask and Express draw from the same bucket.")
-    parser.add_argument("--store", help="a store that both apps can reach (default: the Redis of MIRAB_TEST_REDIS)")
+    parser.add_argument(
+        "--store", help="a store that both apps can reach (default: the Redis of MIRAB_TEST_REDIS)"
+    )
     store = parser.parse_args().store
     if store is None:
         if "MIRAB_TEST_REDIS" not in os.environ:

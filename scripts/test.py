@@ -96,7 +96,10 @@ def every_step() -> list[Step]:
     house = "scripts tests examples"
     return [
         Step("lint rustfmt", "cargo fmt --all --check"),
-        Step("lint clippy", "cargo clippy --quiet --locked --workspace --all-targets --all-features -- -D warnings"),
+        Step(
+            "lint clippy",
+            "cargo clippy --quiet --locked --workspace --all-targets --all-features -- -D warnings",
+        ),
         Step("lint ruff", f"ruff check --quiet {house} && ruff format --quiet --check {house}"),
         Step("lint python", binding("lint", "python")),
         Step("lint node", binding("lint", "node")),
@@ -115,7 +118,11 @@ def every_step() -> list[Step]:
 def soak_steps() -> list[Step]:
     many = {"MIRAB_REPETITIONS": "500", "PROPTEST_CASES": "20000"}
     return [
-        Step("core", f"{WITH_REDIS} cargo test --quiet --locked --release -p mirab --all-features", environment=many),
+        Step(
+            "core",
+            f"{WITH_REDIS} cargo test --quiet --locked --release -p mirab --all-features",
+            environment=many,
+        ),
         Step("dist", "make dist"),
         Step("installed", "scripts/install-built.sh python node"),
         Step("exactness", f"{WITH_REDIS} {PYTEST} tests/servers/test_exactness.py", environment=many),
@@ -141,7 +148,9 @@ def main() -> int:
     print()
     for step in steps:
         verdict = "failed" if step.failed else "passed"
-        print(f"{step.name:<16} {verdict}  {step.passed:>5} / {step.passed + step.failed:<5} {step.seconds:7.1f} s")
+        print(
+            f"{step.name:<16} {verdict}  {step.passed:>5} / {step.passed + step.failed:<5} {step.seconds:7.1f} s"
+        )
     failed = sum(step.failed for step in steps)
     print(f"\n{sum(step.passed for step in steps)} passed, {failed} failed")
     return 1 if failed else 0

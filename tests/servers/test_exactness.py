@@ -1,0 +1,46 @@
+"""Four gunicorn workers and one Express process, one bucket of ten: of 100 requests at once, exactly ten pass."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections import Counter
+
+from apps import App, flask_app, node_app
+
+LIMITS = "1/hour burst 10"
+REQUESTS, CAPACITY = 100, 10
+REPETITIONS = int(os.environ.get("MIRAB_REPETITIONS", "20"))
+
+
+async def crowd(apps: list[App], user: str) -> Counter[tuple[str, int]]:
+    """Connects 100 times, to each app in turn, then sends all requests at once: how often which status came back."""
+    turns = [apps[turn % len(apps)] for turn in range(REQUESTS)]
+    streams = await asyncio.gather(*(asyncio.open_connection(app.host, app.port) for app in turns))
+    for _, writer in streams:
+        writer.write(
+            f"GET / HTTP/1.1\r\nHost: localhost\r\nx-user-id: {user}\r\nConnection: close\r\n\r\n".encode()
+        )
+    answers = await asyncio.wait_for(asyncio.gather(*(reader.read() for reader, _ in streams)), timeout=60)
+    for _, writer in streams:
+        writer.close()
+    return Counter((app.name, int(answer.split(b" ", 2)[1])) for app, answer in zip(turns, answers))
+
+
+def test_exactly_ten_of_a_hundred_pass(redis_store: str) -> None:
+    admitted: Counter[str] = Counter()
+    with (
+        flask_app(redis_store, LIMITS, workers=4) as flask,
+        node_app("express_app", redis_store, LIMITS) as express,
+    ):
+        for repetition in range(REPETITIONS):
+            seen = asyncio.run(crowd([flask, express], f"crowd-{uuid.uuid4()}"))
+            statuses = Counter[int]()
+            for (app, status), count in seen.items():
+                statuses[status] += count
+                if status == 200:
+                    admitted[app] += count
+            assert statuses == {200: CAPACITY, 429: REQUESTS - CAPACITY}, f"repetition {repetition}: {seen}"
+    # Else the scene would have tested one app only.
+    assert set(admitted) == {"flask", "express_app"}, admitted
