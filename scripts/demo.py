@@ -59,9 +59,7 @@ class User:
         received = time.time_ns() // 1000
         connection.close()
         if status not in (200, 429):
-            raise RuntimeError(
-                f"{TITLES[app.name]} answered {self.name} with status {status}, not with 200 or 429"
-            )
+            raise RuntimeError(f"{TITLES[app.name]} answered {self.name} with status {status}, not with 200 or 429")
         return Answer(sent, received, status == 200)
 
     def impossible(self) -> str | None:
@@ -112,9 +110,7 @@ def print_round(users: list[User], since: int) -> None:
         cells = []
         for wanted in (True, False):
             by_app = [
-                sum(
-                    asked is app and verdict is wanted for asked, verdict in zip(user.asked[since:], verdicts)
-                )
+                sum(asked is app and verdict is wanted for asked, verdict in zip(user.asked[since:], verdicts))
                 for app in user.apps
             ]
             parts = ", ".join(f"{TITLES[app.name]} {number}" for app, number in zip(user.apps, by_app))
@@ -154,9 +150,7 @@ def play(store: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Flask and Express draw from the same bucket.")
-    parser.add_argument(
-        "--store", help="a store that both apps can reach (default: the Redis of MIRAB_TEST_REDIS)"
-    )
+    parser.add_argument("--store", help="a store that both apps can reach (default: the Redis of MIRAB_TEST_REDIS)")
     store = parser.parse_args().store
     if store is None:
         if "MIRAB_TEST_REDIS" not in os.environ:

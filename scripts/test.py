@@ -148,9 +148,7 @@ def main() -> int:
     print()
     for step in steps:
         verdict = "failed" if step.failed else "passed"
-        print(
-            f"{step.name:<16} {verdict}  {step.passed:>5} / {step.passed + step.failed:<5} {step.seconds:7.1f} s"
-        )
+        print(f"{step.name:<16} {verdict}  {step.passed:>5} / {step.passed + step.failed:<5} {step.seconds:7.1f} s")
     failed = sum(step.failed for step in steps)
     print(f"\n{sum(step.passed for step in steps)} passed, {failed} failed")
     return 1 if failed else 0

@@ -4,6 +4,7 @@ import itertools
 import random
 
 import pytest
+
 from exact_bucket import Answer, ExactBucket, Impossible, simulate
 
 
@@ -21,9 +22,7 @@ def truly_possible(capacity: int, interval: int, answers: list[Answer]) -> bool:
     """Tries every instant of every interval."""
     spans = [range(answer.sent, answer.received + 1) for answer in answers]
     wanted = [answer.accepted for answer in answers]
-    return any(
-        simulate(capacity, interval, list(instants)) == wanted for instants in itertools.product(*spans)
-    )
+    return any(simulate(capacity, interval, list(instants)) == wanted for instants in itertools.product(*spans))
 
 
 def test_agrees_with_trying_every_instant() -> None:

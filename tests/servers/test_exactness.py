@@ -19,9 +19,7 @@ async def crowd(apps: list[App], user: str) -> Counter[tuple[str, int]]:
     turns = [apps[turn % len(apps)] for turn in range(REQUESTS)]
     streams = await asyncio.gather(*(asyncio.open_connection(app.host, app.port) for app in turns))
     for _, writer in streams:
-        writer.write(
-            f"GET / HTTP/1.1\r\nHost: localhost\r\nx-user-id: {user}\r\nConnection: close\r\n\r\n".encode()
-        )
+        writer.write(f"GET / HTTP/1.1\r\nHost: localhost\r\nx-user-id: {user}\r\nConnection: close\r\n\r\n".encode())
     answers = await asyncio.wait_for(asyncio.gather(*(reader.read() for reader, _ in streams)), timeout=60)
     for _, writer in streams:
         writer.close()

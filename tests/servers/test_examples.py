@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 
 import pytest
+
 from apps import App, flask_app, node_app
 from client import Reply, get
 
