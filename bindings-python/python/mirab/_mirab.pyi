@@ -1,0 +1,335 @@
+"""The native half of the package `mirab`. Its names are meant to be imported from `mirab`."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from types import TracebackType
+from typing import ClassVar, Literal, SupportsFloat, SupportsIndex, final, overload
+
+from typing_extensions import Self
+
+__version__: str
+
+ERRORS: dict[str, type[MirabError]]
+"""The class of every error by the stable name of its kind."""
+
+@final
+class Limiter:
+    """A policy on a store. It may be shared by threads, and used in a forked child.
+
+    A limiter is a context manager that closes itself.
+    """
+
+    def __new__(
+        cls,
+        limits: str | Limit | Sequence[str | Limit],
+        store: str | Store = "memory:",
+        *,
+        clock: ManualClock | Callable[[], float] | None = None,
+        on_store_failure: str = "raise",
+    ) -> Self:
+        """Make a limiter of `limits` on `store`; opens no socket and starts no thread.
+
+        limits: notation such as "100/second burst 300", a Limit, or a list of them.
+        store: a URI ("memory:", "memory:NAME", "redis://...") or a Store.
+        clock: None for the store's own; a ManualClock; or a callable that returns the seconds since
+            1970. Without one, MIRAB_CLOCK=host in the environment chooses `time.time`.
+        on_store_failure: "raise", what a store's failure becomes.
+
+        Raises InvalidLimit, InvalidUri, InvalidArgument or Unsupported.
+        """
+
+    def acquire(self, key: str | bytes, cost: SupportsIndex = 1) -> Decision:
+        """Take `cost` units of `key` if they are there; the Decision is true when they were.
+
+        key: 1 to 65536 bytes; text is its UTF-8.
+        cost: 0 to 2**53 units; 0 always passes and writes nothing; above the capacity is never.
+
+        Raises InvalidArgument for such a key or cost, Closed, and Store... when the store fails.
+        """
+
+    def allow(self, key: str | bytes, cost: SupportsIndex = 1) -> bool:
+        """Like `acquire`, but answer only True or False; the fastest way to ask."""
+
+    def peek(self, key: str | bytes, cost: SupportsIndex = 1) -> Decision:
+        """Say whether `cost` would be admitted now, and what is left before taking it; take nothing."""
+
+    def reset(self, key: str | bytes) -> None:
+        """Forget what was used of `key`; an unknown key is fine."""
+
+    def close(self) -> None:
+        """End it: afterwards every operation raises Closed. Twice is fine."""
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits of its policy."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        *_exception: type[BaseException] | BaseException | TracebackType | None,
+    ) -> None: ...
+
+@final
+class Limit:
+    """An algorithm with its numbers. Limits are values: equal when they say the same.
+
+    `str(limit)` is its canonical notation, the same in every language.
+    """
+
+    @staticmethod
+    def parse(text: str) -> Limit:
+        """Read the one limit that `text` says, such as "5/minute"; raises InvalidLimit."""
+
+    @overload
+    @staticmethod
+    def token_bucket(
+        limit: SupportsIndex,
+        per: float | timedelta,
+        capacity: SupportsIndex | None = None,
+        *,
+        refill_rate: None = None,
+        name: str | None = None,
+    ) -> Limit:
+        """Make a bucket that fills at `limit` units in `per` seconds, up to `capacity` (else `limit`)."""
+
+    @overload
+    @staticmethod
+    def token_bucket(
+        limit: None = None,
+        per: None = None,
+        *,
+        capacity: SupportsIndex,
+        refill_rate: float | Fraction | Decimal | str,
+        name: str | None = None,
+    ) -> Limit:
+        """Make a bucket of `capacity` that fills at `refill_rate` units a second.
+
+        An int, Fraction, Decimal or text is taken exactly, a float by its shortest decimal text.
+        """
+
+    @staticmethod
+    def fixed_window(
+        limit: SupportsIndex,
+        per: float | timedelta,
+        anchor: Literal["clock", "first"] = "clock",
+        *,
+        name: str | None = None,
+    ) -> Limit:
+        """Admit at most `limit` units in each window of `per` seconds.
+
+        Windows are aligned to the clock, or with anchor "first" begin at the first admitted request.
+        """
+
+    @staticmethod
+    def deny() -> Limit:
+        """Refuse everything, for ever."""
+
+    @staticmethod
+    def unlimited() -> Limit:
+        """Admit everything."""
+
+    def with_name(self, name: str) -> Limit:
+        """Return the same limit under a name: its bucket then keeps what was used when its numbers change."""
+
+    def with_scope(self, scope: str) -> Limit:
+        """Return the same limit with buckets of its own: those of `scope`, such as a route's."""
+
+    @property
+    def name(self) -> str:
+        """Its name, else its notation."""
+
+    @property
+    def capacity(self) -> int:
+        """How many units it holds when nothing is in use."""
+
+    @property
+    def period(self) -> float | None:
+        """The seconds in which it grants its count; None where there is none."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Decision:
+    """The answer to one request. It is true exactly when the request is allowed.
+
+    Durations are seconds, rounded up to a microsecond.
+    """
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request may pass."""
+
+    @property
+    def limit(self) -> int:
+        """The capacity of the limit that decided."""
+
+    @property
+    def used(self) -> int:
+        """Units in use: after an admission with its cost, on a refusal without."""
+
+    @property
+    def remaining(self) -> int:
+        """Units left, never negative."""
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until the same cost is admitted if nobody else comes; None when allowed or never."""
+
+    @property
+    def reset_after(self) -> float:
+        """Seconds until nothing is in use."""
+
+    @property
+    def delay(self) -> float:
+        """Seconds for which an admitted request should be held."""
+
+    @property
+    def limit_name(self) -> str:
+        """The name of the limit that decided: its own, else its notation."""
+
+    @property
+    def never(self) -> bool:
+        """Whether no wait would help: the cost is above the capacity, or the limit is `deny`."""
+
+    @property
+    def degraded(self) -> bool:
+        """Whether a fallback decided because the store could not."""
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """Where each limit of the policy stands, in the policy's order."""
+
+    def __bool__(self) -> bool: ...
+
+@final
+class Standing:
+    """Where one limit of a policy stands."""
+
+    @property
+    def limit_name(self) -> str:
+        """The name of the limit: its own, else its notation."""
+
+    @property
+    def limit(self) -> int:
+        """Its capacity."""
+
+    @property
+    def used(self) -> int:
+        """Units in use."""
+
+    @property
+    def remaining(self) -> int:
+        """Units left, never negative."""
+
+    @property
+    def reset_after(self) -> float:
+        """Seconds until nothing is in use."""
+
+    @property
+    def next_after(self) -> float | None:
+        """Seconds until `remaining` grows by one; None when nothing is in use."""
+
+@final
+class Store:
+    """Where the state lives, to be shared by limiters. Making one opens no socket."""
+
+    def __new__(cls, uri: str) -> Self:
+        """Name the store of a URI: "memory:", "memory:NAME", "redis://..."; raises InvalidUri."""
+
+    @property
+    def kind(self) -> str:
+        """What it is: "memory" or "redis"."""
+
+@final
+class ManualClock:
+    """A clock for tests, moved by hand. It may be shared by limiters and threads."""
+
+    def __new__(cls, start_us: SupportsIndex = 0) -> Self:
+        """Stand at `start_us` microseconds since 1970, from 0 to 2**52; else InvalidArgument."""
+
+    def advance(self, seconds: float | timedelta) -> None:
+        """Move forward by seconds, to the nearest microsecond.
+
+        `advance(decision.retry_after)` lands exactly on the instant of admission.
+        """
+
+    def advance_us(self, n: SupportsIndex) -> None:
+        """Move forward by whole microseconds."""
+
+    def set_us(self, n: SupportsIndex) -> None:
+        """Set the time in microseconds since 1970, backwards too."""
+
+    @property
+    def now_us(self) -> int:
+        """The time it shows, in microseconds since 1970."""
+
+def http_headers(
+    decision: Decision,
+    families: Sequence[Literal["draft-8", "draft-7", "draft-6", "x-ratelimit", "x-ratelimit-epoch"]],
+    *,
+    policy_name: str | None = None,
+    partition_key: str | bytes | None = None,
+    unix_now: SupportsFloat | None = None,
+) -> list[tuple[str, str]]:
+    """Return the response headers that tell a decision, as (name, value) pairs.
+
+    policy_name: what the policy is called, instead of the limit's name.
+    partition_key: the key whose hash becomes `pk`.
+    unix_now: the seconds since 1970 from which "x-ratelimit-epoch" counts, else the system's.
+
+    A refusal also gets Retry-After (unless it is never) and Cache-Control.
+    """
+
+def client_key(address: str, ipv6_prefix: int = 64) -> str | None:
+    """Return the canonical text of a client's address, for use as a key; None when it isn't one.
+
+    An IPv4 address in IPv6 clothes becomes IPv4; IPv6 is masked to its first `ipv6_prefix` bits.
+    """
+
+class MirabError(Exception):
+    """The base of every error of mirab. A refusal is a decision, never an error."""
+
+    kind: ClassVar[str]
+    """The stable name of its kind, the same in every language."""
+
+class InvalidLimit(MirabError, ValueError):
+    """A limit or its notation is malformed, or its numbers lie outside the domain."""
+
+class InvalidArgument(MirabError, ValueError):
+    """A key, a cost, a time or an option is outside its domain."""
+
+class InvalidUri(MirabError, ValueError):
+    """A store's URI is malformed or has an unknown parameter."""
+
+class InvalidRules(MirabError, ValueError):
+    """A file or document of rules is malformed."""
+
+class Unsupported(MirabError):
+    """Well-formed, but this store or this release cannot do it."""
+
+class Closed(MirabError):
+    """The limiter was closed."""
+
+class StoreUnavailable(MirabError, ConnectionError):
+    """The store could not be reached, or is not ready to decide."""
+
+class StoreTimeout(MirabError, TimeoutError):
+    """The store did not answer within the deadline; the charge may have happened."""
+
+class StoreDenied(MirabError, ConnectionError):
+    """The store refused the credentials or the command."""
+
+class StoreFull(MirabError):
+    """The store has no room left."""
+
+class StoreCorrupt(MirabError):
+    """The stored value is not one of this library's."""
+
+class StoreMismatch(MirabError):
+    """The store was made with other parameters or another layout."""
+
+class Internal(MirabError):
+    """A fault of this library: please report it."""

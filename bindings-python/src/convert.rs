@@ -1,0 +1,123 @@
+//! Python's values as the core takes them; what it cannot take is an error that names the value.
+
+use std::time::Duration;
+
+use mirab::{Error, ErrorKind, duration};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyString};
+
+use crate::error::{invalid_argument, raise};
+
+/// Who is limited: the UTF-8 bytes of a `str`, or `bytes` as they are.
+pub struct Key<'a>(pub &'a [u8]);
+
+impl<'a> FromPyObject<'a, '_> for Key<'a> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, '_, PyAny>) -> PyResult<Self> {
+        if value.is_instance_of::<PyString>() {
+            return match value.extract::<&'a str>() {
+                Ok(text) => Ok(Self(text.as_bytes())),
+                Err(_) => Err(invalid_argument(format!(
+                    "key {}: a lone surrogate has no UTF-8 form; pass bytes instead",
+                    shown(&value)
+                ))),
+            };
+        }
+        if value.is_instance_of::<PyBytes>() {
+            return Ok(Self(value.extract::<&'a [u8]>()?));
+        }
+        Err(invalid_argument(format!("key {}: it must be str or bytes", shown(&value))))
+    }
+}
+
+/// How many units are taken.
+pub struct Cost(pub u64);
+
+impl FromPyObject<'_, '_> for Cost {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match integer(&value) {
+            Some(cost) => Ok(Self(cost)),
+            None => Err(invalid_argument(format!(
+                "cost {}: it must be an integer from 0 to 9007199254740992 (2^53)",
+                shown(&value)
+            ))),
+        }
+    }
+}
+
+/// Microseconds of a clock.
+pub struct Micros(pub u64);
+
+impl FromPyObject<'_, '_> for Micros {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match integer(&value) {
+            Some(us) => Ok(Self(us)),
+            None => Err(invalid_argument(format!(
+                "{} microseconds: it must be an integer from 0 to 4503599627370496 (2^52)",
+                shown(&value)
+            ))),
+        }
+    }
+}
+
+/// A count or a capacity of a limit, called `what` in the error.
+pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    integer(value).ok_or_else(|| {
+        raise(Error::new(
+            ErrorKind::InvalidLimit,
+            format!(
+                "{what} {}: it must be an integer from 1 to 4294967295 (2^32 - 1)",
+                shown(value)
+            ),
+        ))
+    })
+}
+
+/// An integer from 0 up, of any type that is one to Python; never a bool, never a float.
+fn integer(value: &Bound<'_, PyAny>) -> Option<u64> {
+    if value.is_instance_of::<PyBool>() {
+        return None;
+    }
+    value.extract().ok()
+}
+
+/// Seconds or a `timedelta`, called `what` in the error.
+pub fn span(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    if value.is_instance_of::<PyDelta>()
+        && let Ok(span) = value.extract()
+    {
+        return Ok(span);
+    }
+    if !value.is_instance_of::<PyBool>()
+        && let Ok(seconds) = value.extract()
+    {
+        return duration::from_seconds(what, seconds).map_err(raise);
+    }
+    Err(invalid_argument(format!(
+        "{what} {}: it must be a positive number of seconds or a timedelta",
+        shown(value)
+    )))
+}
+
+/// Seconds as Python counts them. Whole microseconds survive the way there and back.
+pub fn seconds(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1e6
+}
+
+/// The value as an error shows it: its repr, cut when it is long.
+pub fn shown(value: &Bound<'_, PyAny>) -> String {
+    const LONGEST: usize = 80;
+    let Ok(text) = value.repr() else {
+        return format!("of type {}", value.get_type());
+    };
+    let text = text.to_string_lossy();
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text.into_owned(),
+    }
+}

@@ -1,0 +1,38 @@
+//! `mirab._mirab`: the core as a Python module.
+//!
+//! A method here converts its arguments, calls one method of the core and maps the error. What is
+//! written in Python (`python/mirab/`) holds only what belongs to a framework.
+
+mod clock;
+mod convert;
+mod decision;
+mod error;
+mod http;
+mod limit;
+mod limiter;
+mod store;
+
+/// The native half of the package `mirab`.
+#[pyo3::pymodule]
+mod _mirab {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::clock::PyManualClock;
+    #[pymodule_export]
+    use super::decision::{PyDecision, PyStanding};
+    #[pymodule_export]
+    use super::http::{client_key, http_headers};
+    #[pymodule_export]
+    use super::limit::PyLimit;
+    #[pymodule_export]
+    use super::limiter::PyLimiter;
+    #[pymodule_export]
+    use super::store::PyStore;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        super::error::export(module)
+    }
+}

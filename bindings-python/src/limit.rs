@@ -1,0 +1,202 @@
+//! `Limit`: an algorithm with its numbers.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use mirab::{Anchor, Error, ErrorKind, Limit, Policy};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList, PyString, PyTuple};
+
+use crate::convert::{count, seconds, shown, span};
+use crate::error::{invalid_argument, raise};
+
+/// An algorithm with its numbers. Limits are values: equal when they say the same.
+#[pyclass(frozen, module = "mirab", name = "Limit")]
+pub struct PyLimit(Limit);
+
+#[pymethods]
+impl PyLimit {
+    /// The one limit that `text` says, such as "5/minute" or "100/second burst 300".
+    #[staticmethod]
+    fn parse(text: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(text) = text.extract::<&str>() else {
+            return Err(invalid_limit(format!(
+                "limit {}: it must be text such as \"5/minute\"",
+                shown(text)
+            )));
+        };
+        Limit::parse(text).map(Self).map_err(raise)
+    }
+
+    /// A bucket that fills at `limit` units in `per` seconds (or a `timedelta`), up to `capacity`.
+    ///
+    /// Without `capacity` it holds `limit`. Instead of `limit` and `per` it takes a `refill_rate`
+    /// in units a second beside the `capacity`: an int, Fraction, Decimal or text is taken exactly,
+    /// a float by its shortest decimal text.
+    #[staticmethod]
+    #[pyo3(signature = (limit=None, per=None, capacity=None, *, refill_rate=None, name=None))]
+    fn token_bucket(
+        limit: Option<&Bound<'_, PyAny>>,
+        per: Option<&Bound<'_, PyAny>>,
+        capacity: Option<&Bound<'_, PyAny>>,
+        refill_rate: Option<&Bound<'_, PyAny>>,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        let bucket = match (limit, per, capacity, refill_rate) {
+            (Some(limit), Some(per), capacity, None) => {
+                let bucket = Limit::token_bucket(count("limit", limit)?, span("per", per)?);
+                match capacity {
+                    Some(capacity) => {
+                        let capacity = count("capacity", capacity)?;
+                        bucket.and_then(|bucket| bucket.with_capacity(capacity))
+                    }
+                    None => bucket,
+                }
+            }
+            (None, None, Some(capacity), Some(rate)) => {
+                Limit::token_bucket_refilled(count("capacity", capacity)?, &exact_rate(rate)?)
+            }
+            _ => {
+                return Err(invalid_limit(
+                    "a token bucket takes limit and per (and capacity), or capacity and refill_rate".into(),
+                ));
+            }
+        };
+        named(bucket, name)
+    }
+
+    /// At most `limit` units in each window of `per` seconds (or a `timedelta`).
+    ///
+    /// Windows are aligned to the clock, or with `anchor="first"` begin at the first admitted request.
+    #[staticmethod]
+    #[pyo3(signature = (limit, per, anchor="clock", *, name=None))]
+    fn fixed_window(
+        limit: &Bound<'_, PyAny>,
+        per: &Bound<'_, PyAny>,
+        anchor: &str,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        let anchor = match anchor {
+            "clock" => Anchor::Clock,
+            "first" => Anchor::First,
+            other => {
+                return Err(invalid_limit(format!(
+                    "anchor {other:?}: it must be \"clock\" or \"first\""
+                )));
+            }
+        };
+        named(
+            Limit::fixed_window(count("limit", limit)?, span("per", per)?, anchor),
+            name,
+        )
+    }
+
+    /// Refuses everything, for ever.
+    #[staticmethod]
+    fn deny() -> Self {
+        Self(Limit::deny())
+    }
+
+    /// Admits everything.
+    #[staticmethod]
+    fn unlimited() -> Self {
+        Self(Limit::unlimited())
+    }
+
+    /// The same limit under a name: its bucket then keeps what was used when its numbers change.
+    fn with_name(&self, name: &str) -> PyResult<Self> {
+        self.0.clone().with_name(name).map(Self).map_err(raise)
+    }
+
+    /// The same limit with buckets of its own: those of `scope`, such as a route's.
+    fn with_scope(&self, scope: &str) -> PyResult<Self> {
+        self.0.clone().with_scope(scope).map(Self).map_err(raise)
+    }
+
+    /// Its name, else its notation.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// How many units it holds when nothing is in use.
+    #[getter]
+    fn capacity(&self) -> u64 {
+        self.0.capacity()
+    }
+
+    /// The seconds in which it grants its count; None where there is none.
+    #[getter]
+    fn period(&self) -> Option<f64> {
+        self.0.period().map(seconds)
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Limit({:?})", self.0.to_string())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.to_string().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// The argument `limits`: notation, a `Limit`, or a list or tuple of them.
+pub fn policy(limits: &Bound<'_, PyAny>) -> PyResult<Policy> {
+    if limits.is_instance_of::<PyList>() || limits.is_instance_of::<PyTuple>() {
+        let mut all = Vec::new();
+        for item in limits.try_iter()? {
+            all.extend_from_slice(policy(&item?)?.limits());
+        }
+        return Policy::new(all).map_err(raise);
+    }
+    if let Ok(limit) = limits.cast::<PyLimit>() {
+        return Ok(limit.get().0.clone().into());
+    }
+    if limits.is_instance_of::<PyString>() {
+        return Policy::parse(limits.extract()?).map_err(raise);
+    }
+    Err(invalid_limit(format!(
+        "limits {}: they must be text such as \"5/minute\", a Limit, or a list of them",
+        shown(limits)
+    )))
+}
+
+/// The policy as a tuple of limits.
+pub fn limits<'py>(policy: &Policy, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, policy.limits().iter().map(|limit| PyLimit(limit.clone())))
+}
+
+fn named(limit: mirab::Result<Limit>, name: Option<&str>) -> PyResult<PyLimit> {
+    match name {
+        Some(name) => limit.and_then(|limit| limit.with_name(name)),
+        None => limit,
+    }
+    .map(PyLimit)
+    .map_err(raise)
+}
+
+/// Every number of Python's writes itself exactly, and a float by its shortest decimal text.
+fn exact_rate(rate: &Bound<'_, PyAny>) -> PyResult<String> {
+    let number = rate.py().import("numbers")?.getattr("Number")?;
+    let is_rate = rate.is_instance_of::<PyString>() || rate.is_instance(&number)?;
+    if !is_rate || rate.is_instance_of::<PyBool>() {
+        return Err(invalid_argument(format!(
+            "refill_rate {}: it must be a number of units a second, or its text",
+            shown(rate)
+        )));
+    }
+    Ok(rate.str()?.to_str()?.to_owned())
+}
+
+fn invalid_limit(message: String) -> PyErr {
+    raise(Error::new(ErrorKind::InvalidLimit, message))
+}
