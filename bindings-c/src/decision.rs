@@ -1,0 +1,68 @@
+//! The answer to a request, by value.
+
+use std::time::Duration;
+
+use mirab::Decision;
+
+/// `retry_after_us` when there is nothing to wait for: admitted, or never.
+pub const MIRAB_NO_RETRY: u64 = u64::MAX;
+
+/// The answer: whether the request is admitted, and what its client should be told.
+/// Threads: plain data; each call fills one of yours.
+/// Lifetime: copy it, keep it; it refers to nothing but its limiter's limits by number.
+/// NULL: `MIRAB_NULL_POINTER`, and then nothing was decided.
+/// Freeing: nothing to free. Its size is fixed: later versions use the reserved room.
+#[repr(C)]
+pub struct mirab_decision {
+    /// Admit the request only when this is true.
+    pub allowed: bool,
+    /// No waiting helps: the cost is above the capacity, or everything is refused.
+    pub never: bool,
+    /// The store didn't decide; a fallback did.
+    pub degraded: bool,
+    #[doc(hidden)]
+    pub _reserved_flags: [u8; 1],
+    /// Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`.
+    pub limit_index: u32,
+    /// The capacity of the limit that decided, in units of cost.
+    pub limit: u64,
+    /// How many units are used: after this request when admitted, else before it.
+    pub used: u64,
+    /// How many units are left, at the same moment.
+    pub remaining: u64,
+    /// The same cost is admitted after so many microseconds, if nobody else comes; one
+    /// microsecond earlier it is not. `MIRAB_NO_RETRY` when admitted or never.
+    pub retry_after_us: u64,
+    /// Microseconds until nothing is used any more.
+    pub reset_after_us: u64,
+    /// Hold an admitted request so many microseconds before serving it.
+    pub delay_us: u64,
+    #[doc(hidden)]
+    pub _reserved: [u64; 9],
+}
+
+const _: () = assert!(size_of::<mirab_decision>() == 128);
+
+impl mirab_decision {
+    pub(crate) fn new(decision: &Decision, limit_index: u32) -> Self {
+        Self {
+            allowed: decision.allowed(),
+            never: decision.never(),
+            degraded: decision.degraded(),
+            _reserved_flags: [0; 1],
+            limit_index,
+            limit: decision.limit(),
+            used: decision.used(),
+            remaining: decision.remaining(),
+            retry_after_us: decision.retry_after().map_or(MIRAB_NO_RETRY, micros),
+            reset_after_us: micros(decision.reset_after()),
+            delay_us: micros(decision.delay()),
+            _reserved: [0; 9],
+        }
+    }
+}
+
+/// Whole microseconds already, and at most 2^52, by the core's promise.
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX - 1)
+}

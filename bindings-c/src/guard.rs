@@ -1,0 +1,76 @@
+//! The one way into the library: no panic and no error leaves it except as a result code.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{Failure, mirab_error, mirab_result};
+
+/// Runs the body of an exported function and reports how it ended.
+///
+/// `error` may be NULL; it is written only when something failed.
+pub(crate) fn guard(
+    error: *mut mirab_error,
+    body: impl FnOnce() -> Result<(), Failure>,
+) -> mirab_result {
+    // Unwind safety: the core's locks don't poison and its state is written in whole steps.
+    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return mirab_result::MIRAB_OK,
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::new(
+            mirab_result::MIRAB_PANIC,
+            format!("a bug in mirab: {}", panic_text(&*panic)),
+        ),
+    };
+    // SAFETY: the caller passes NULL or a `mirab_error` of its own.
+    if let Some(error) = unsafe { error.as_mut() } {
+        error.set(&failure);
+    }
+    failure.result()
+}
+
+/// Runs the body of a function that has no result, such as the `_free` ones.
+pub(crate) fn guard_silently(body: impl FnOnce()) {
+    // Nobody is left to tell, and unwinding into C would end the process. What the panic
+    // carries is forgotten, since dropping it might panic again.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+        std::mem::forget(panic);
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("it panicked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_result_and_a_message() {
+        let mut error = mirab_error::default();
+        let result = guard(&mut error, || panic!("at the {}", "seams"));
+        assert_eq!(result, mirab_result::MIRAB_PANIC);
+        assert_eq!(error.text(), "a bug in mirab: at the seams");
+    }
+
+    #[test]
+    fn a_panic_needs_no_error_to_write_to() {
+        assert_eq!(
+            guard(std::ptr::null_mut(), || panic!("alone")),
+            mirab_result::MIRAB_PANIC
+        );
+        guard_silently(|| panic!("unheard"));
+    }
+
+    #[test]
+    fn success_leaves_the_error_alone() {
+        let mut error = mirab_error::default();
+        let result = guard(&mut error, || Ok(()));
+        assert_eq!(result, mirab_result::MIRAB_OK);
+        assert_eq!(error.text(), "");
+    }
+}

@@ -1,0 +1,34 @@
+//! The C face of mirab: every function converts its arguments, calls one method of the
+//! core and maps the error. `include/mirab.h` is generated from these files.
+
+// Names are those of the header.
+#![allow(non_camel_case_types)]
+// What callers owe to each pointer is said once, at the top of the header.
+#![allow(clippy::missing_safety_doc)]
+
+// How every function crosses the border.
+mod ffi;
+mod guard;
+
+// What the header shows, in its order; the blank lines keep them unsorted.
+mod version;
+
+mod error;
+
+mod limit;
+
+mod clock;
+
+mod options;
+
+mod decision;
+
+mod limiter;
+
+pub use clock::*;
+pub use decision::*;
+pub use error::*;
+pub use limit::*;
+pub use limiter::*;
+pub use options::*;
+pub use version::*;
