@@ -119,7 +119,7 @@ def print_round(users: list[User], since: int) -> None:
         excess = apart - sum(verdicts)
         beside = f"{apart} accepted" + (paint("33", f", {excess} too many") if excess > 0 else "")
         print(f"  {user.name:<9} {marks}   {cells[0]:<24} {cells[1]:<24} {beside}")
-    print(flush=True)
+    print()
 
 
 def play(store: str) -> int:
@@ -156,6 +156,7 @@ def main() -> int:
         if "MIRAB_TEST_REDIS" not in os.environ:
             parser.error("no store: give --store URI, or run scripts/with-redis.sh python scripts/demo.py")
         store = os.environ["MIRAB_TEST_REDIS"] + "?timeout_ms=5000"
+    sys.stdout.reconfigure(line_buffering=True)  # also for who reads along through a pipe
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return play(store)
