@@ -1,0 +1,123 @@
+//! The fixed window: at most the limit in each window.
+
+use super::{Found, Measure};
+use crate::clock::Now;
+
+/// Where the windows of a fixed window begin.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Anchor {
+    /// At whole multiples of the period since 1970.
+    #[default]
+    Clock,
+    /// At the first admitted request.
+    First,
+}
+
+/// A fixed window's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FixedWindow {
+    pub limit: u64,
+    pub period_us: u64,
+    pub anchor: Anchor,
+}
+
+/// A window: where it ends, in microseconds since 1970, and what was admitted in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub end: u64,
+    pub count: u32,
+}
+
+impl FixedWindow {
+    pub fn reads_wall(&self) -> bool {
+        self.anchor == Anchor::Clock
+    }
+
+    /// The reading that this window goes by.
+    pub fn time(&self, now: Now) -> u64 {
+        if self.reads_wall() { now.wall } else { now.steady }
+    }
+
+    /// A window that is over is empty; one that is later than now's is now's, with its count.
+    pub fn read(&self, window: &mut Window, now: u64) -> Found {
+        let end = self.end(now);
+        if window.end <= now {
+            *window = Window::default();
+        } else if window.end > end && window.count > 0 {
+            window.end = end;
+            return Found::Future;
+        }
+        Found::Sound
+    }
+
+    pub fn admits(&self, window: &Window, cost: u64) -> bool {
+        u64::from(window.count).checked_add(cost).is_some_and(|sum| sum <= self.limit)
+    }
+
+    /// The window after taking `cost`, which fits.
+    pub fn charged(&self, window: Window, now: u64, cost: u64) -> Window {
+        Window {
+            end: if window.count > 0 { window.end } else { self.end(now) },
+            count: u32::try_from(u64::from(window.count) + cost).unwrap_or(u32::MAX),
+        }
+    }
+
+    pub fn measure(&self, window: &Window, now: u64) -> Measure {
+        let used = u64::from(window.count);
+        let left = if used > 0 { window.end - now } else { 0 };
+        Measure { used, remaining: self.limit.saturating_sub(used), reset_after: left, next_after: left }
+    }
+
+    pub fn retry_after(&self, window: &Window, now: u64) -> u64 {
+        window.end.saturating_sub(now)
+    }
+
+    /// The end of a window that a request of now would open, or that now lies in.
+    fn end(&self, now: u64) -> u64 {
+        match self.anchor {
+            Anchor::Clock => now - now % self.period_us + self.period_us,
+            Anchor::First => now + self.period_us,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ten_a_minute(anchor: Anchor) -> FixedWindow {
+        FixedWindow { limit: 10, period_us: 60_000_000, anchor }
+    }
+
+    #[test]
+    fn windows_are_aligned_to_the_clock_or_start_with_the_first_request() {
+        let clock = ten_a_minute(Anchor::Clock).charged(Window::default(), 59_000_000, 1);
+        assert_eq!(clock, Window { end: 60_000_000, count: 1 });
+        let first = ten_a_minute(Anchor::First).charged(Window::default(), 59_000_000, 1);
+        assert_eq!(first, Window { end: 119_000_000, count: 1 });
+    }
+
+    #[test]
+    fn a_later_window_is_read_as_nows_with_its_count() {
+        for anchor in [Anchor::Clock, Anchor::First] {
+            let limit = ten_a_minute(anchor);
+            let mut window = limit.charged(Window::default(), 600_000_000, 4);
+            assert_eq!(limit.read(&mut window, 30_000_000), Found::Future);
+            assert_eq!(window.count, 4);
+            assert!(limit.measure(&window, 30_000_000).reset_after <= 60_000_000);
+            assert_eq!(limit.read(&mut window, 30_000_000), Found::Sound);
+        }
+    }
+
+    #[test]
+    fn a_window_ends_at_its_end() {
+        let limit = ten_a_minute(Anchor::First);
+        let mut window = limit.charged(Window::default(), 0, 10);
+        limit.read(&mut window, 59_999_999);
+        assert!(!limit.admits(&window, 1));
+        assert_eq!(limit.retry_after(&window, 59_999_999), 1);
+        limit.read(&mut window, 60_000_000);
+        assert!(limit.admits(&window, 10));
+    }
+}

@@ -1,0 +1,250 @@
+//! The notation of limits: its text, and the canonical text of a limit.
+//!
+//! ```text
+//! policy    = limit *((";" / "," / "|") limit)
+//! limit     = [NAME "="] [ALGORITHM ":"] COUNT ("/" / "per") [N] UNIT *option  /  "deny"  /  "unlimited"
+//! ALGORITHM = "token_bucket" / "fixed_window"
+//! option    = "burst" N (token_bucket)  /  "from" "first" (fixed_window)
+//! ```
+
+use crate::algorithm::Algorithm;
+use crate::algorithm::fixed_window::Anchor;
+use crate::limit::Limit;
+use crate::{Error, ErrorKind, Result};
+
+mod scan;
+mod units;
+
+use scan::Scanner;
+pub(crate) use units::rational;
+
+const LATER: [&str; 4] = ["leaky_bucket", "sliding_window", "sliding_log", "concurrency"];
+
+/// Reads exactly one limit.
+pub(crate) fn parse_limit(text: &str) -> Result<Limit> {
+    let mut scanner = Scanner::new(text);
+    let limit = limit(&mut scanner)?;
+    scanner.end("one limit is expected here")?;
+    Ok(limit)
+}
+
+/// Reads the limits of a policy.
+pub(crate) fn parse_policy(text: &str) -> Result<Vec<Limit>> {
+    let mut scanner = Scanner::new(text);
+    let mut limits = vec![limit(&mut scanner)?];
+    while scanner.accept_any(&[";", ",", "|"]) {
+        limits.push(limit(&mut scanner)?);
+    }
+    scanner.end("between limits write ; or , or |")?;
+    Ok(limits)
+}
+
+fn limit(scanner: &mut Scanner<'_>) -> Result<Limit> {
+    let name = scanner.name_before("=");
+    let algorithm = scanner.word_before(":").map(str::to_ascii_lowercase);
+    let start = scanner.mark();
+    let made = match algorithm.as_deref() {
+        None if scanner.accept_word("deny") => Limit::deny(),
+        None if scanner.accept_word("unlimited") => Limit::unlimited(),
+        None | Some("token_bucket") => token_bucket(scanner).map_err(|error| scanner.locate(start, error))?,
+        Some("fixed_window") => fixed_window(scanner).map_err(|error| scanner.locate(start, error))?,
+        Some(later) if LATER.contains(&later) => {
+            return Err(Error::unsupported(format!(
+                "in {:?}: the algorithm {later} is not in this release; it has token_bucket and fixed_window",
+                scanner.text()
+            )));
+        }
+        Some(unknown) => {
+            let known = ["token_bucket", "fixed_window"];
+            return Err(scanner.error_before(&format!("unknown algorithm {unknown:?}"), &known, unknown));
+        }
+    };
+    match name {
+        Some(name) => made.with_name(name).map_err(|error| scanner.locate(start, error)),
+        None => Ok(made),
+    }
+}
+
+fn token_bucket(scanner: &mut Scanner<'_>) -> Result<Limit> {
+    let (count, period_us) = rate(scanner)?;
+    let mut capacity = None;
+    while let Some(option) = scanner.option(&["burst"], "token_bucket")? {
+        let burst = scanner.number("how many a full bucket holds")?;
+        if capacity.replace(burst).is_some() {
+            return Err(scanner.error_at_last(&format!("{option} is written twice")));
+        }
+    }
+    Limit::token_bucket_us(count, period_us, capacity.unwrap_or(count))
+}
+
+fn fixed_window(scanner: &mut Scanner<'_>) -> Result<Limit> {
+    let (limit, period_us) = rate(scanner)?;
+    let mut anchor = None;
+    while let Some(option) = scanner.option(&["from", "in"], "fixed_window")? {
+        if option == "in" {
+            return Err(Error::unsupported(format!(
+                "in {:?}: calendar windows (in ZONE) are not in this release",
+                scanner.text()
+            )));
+        }
+        scanner.expect_word("first")?;
+        if anchor.replace(Anchor::First).is_some() {
+            return Err(scanner.error_at_last("from first is written twice"));
+        }
+    }
+    Limit::fixed_window_us(limit, period_us, anchor.unwrap_or_default())
+}
+
+/// `COUNT ("/" / "per") [N] UNIT`, as a count and a period in microseconds.
+fn rate(scanner: &mut Scanner<'_>) -> Result<(u64, u64)> {
+    let count = scanner.number("a count such as 100")?;
+    if !scanner.accept_any(&["/"]) {
+        scanner
+            .expect_word("per")
+            .map_err(|_| scanner.error_here("expected \"/\" or \"per\" after the count"))?;
+    }
+    Ok((count, scanner.period()?))
+}
+
+/// The canonical text of a limit; it parses to the same limit.
+pub(crate) fn canonical(limit: &Limit) -> String {
+    let body = match limit.algorithm() {
+        Algorithm::TokenBucket(bucket) => {
+            let rate = format!("{}/{}", bucket.count, units::period(bucket.period_us));
+            match bucket.capacity {
+                capacity if capacity == bucket.count => rate,
+                capacity => format!("{rate} burst {capacity}"),
+            }
+        }
+        Algorithm::FixedWindow(window) => {
+            let from = if window.anchor == Anchor::First { " from first" } else { "" };
+            format!("fixed_window: {}/{}{from}", window.limit, units::period(window.period_us))
+        }
+        Algorithm::Deny => "deny".to_owned(),
+        Algorithm::Unlimited => "unlimited".to_owned(),
+    };
+    match limit.given_name() {
+        Some(name) => format!("{name}={body}"),
+        None => body,
+    }
+}
+
+/// The known word nearest to `word`, when it is near enough to be meant.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|&candidate| (distance(word, candidate), candidate))
+        .min()
+        .filter(|&(distance, candidate)| distance * 2 <= candidate.len())
+        .map(|(_, candidate)| candidate)
+}
+
+/// The number of single-character edits between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.chars().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[row.len() - 1]
+}
+
+/// An error of the notation.
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidLimit, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_limit_has_one_canonical_text() {
+        for (text, canonical) in [
+            ("5/minute", "5/minute"),
+            ("5 per 60 seconds", "5/minute"),
+            ("5 PER Minute", "5/minute"),
+            ("5/60s", "5/minute"),
+            ("10 per 15 minutes", "10/15 minutes"),
+            ("100/s burst 300", "100/second burst 300"),
+            ("100/s burst 100", "100/second"),
+            ("token_bucket: 1/week", "1/week"),
+            ("1000/month", "1000/30 days"),
+            ("1/year", "1/365 days"),
+            ("7/1500ms", "7/1500 ms"),
+            ("7/us", "7/us"),
+            ("api.v1=fixed_window:10/min from first", "api.v1=fixed_window: 10/minute from first"),
+            (" fixed_window : 2 per 2 hrs ", "fixed_window: 2/2 hours"),
+            ("deny", "deny"),
+            ("free=unlimited", "free=unlimited"),
+        ] {
+            let limit = parse_limit(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(limit.to_string(), canonical, "{text}");
+            assert_eq!(parse_limit(canonical).unwrap(), limit, "{canonical}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_notation_is_an_error_that_points_at_the_place() {
+        for (text, part) in [
+            ("", "at the end"),
+            ("5", "at the end"),
+            ("5/", "at the end"),
+            ("5/minte", "character 3 (\"minte\"): unknown unit; did you mean \"minute\"?"),
+            ("5/m", "min or month"),
+            ("0/second", "limit of 0"),
+            ("-5/second", "character 1"),
+            ("5.5/second", "character 2"),
+            ("99999999999999999999/s", "99999999999999999999"),
+            ("4294967296/s", "4294967296"),
+            ("5/0 s", "period of 0"),
+            ("5/second burst", "at the end"),
+            ("5/second burst 0", "capacity of 0"),
+            ("5/second burst 7 burst 8", "twice"),
+            ("5/second from first", "from"),
+            ("5/second burts 3", "did you mean \"burst\"?"),
+            ("fixed_window: 5/second burst 3", "burst"),
+            ("fixed_window: 5/second from last", "first"),
+            ("fixd_window: 5/second", "did you mean \"fixed_window\"?"),
+            ("5/second 6", "character 10"),
+            ("5/second; 6/minute", "one limit"),
+            ("a b=5/second", "character 1"),
+            ("=5/second", "character 1"),
+            ("5/second\0", "character 9"),
+            ("5/секунда", "character 3"),
+            ("100000/year burst 4294967295", "capacity of 4294967295"),
+        ] {
+            let error = parse_limit(text).expect_err(text);
+            assert_eq!(error.kind(), ErrorKind::InvalidLimit, "{text}: {error}");
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_comes_later_is_unsupported() {
+        for text in ["sliding_log: 5/minute", "leaky_bucket: 5/s queue 3", "fixed_window: 5/day in UTC"] {
+            assert_eq!(parse_limit(text).unwrap_err().kind(), ErrorKind::Unsupported, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_policy_is_a_list() {
+        for text in ["1000/hour; 20000/day", "1000/hour,20000/day", "1000 per hour | 20000 per day"] {
+            assert_eq!(parse_policy(text).unwrap().len(), 2, "{text}");
+        }
+        assert!(parse_policy("5/minute;").is_err());
+        assert!(parse_policy("5/minute 6/hour").unwrap_err().to_string().contains(';'));
+    }
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("minte", "minute"), 1);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(nearest("xyz", &["burst"]), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! The identity of a bucket: which limit it belongs to, in every store.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+
+use siphasher::sip128::{Hash128, SipHasher13};
+
+use crate::algorithm::Algorithm;
+use crate::algorithm::fixed_window::Anchor;
+use crate::limit::Limit;
+
+/// A limit's identity beside the key: `id` on Redis, a hash of it in memory.
+pub(crate) struct Bucket {
+    id: Box<str>,
+    fingerprint: Fingerprint,
+}
+
+/// 128 bits of a keyed hash; the seed is this process's own, so that nobody can choose collisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    pub high: u64,
+    pub low: u64,
+}
+
+impl Bucket {
+    pub fn new(limit: &Limit) -> Self {
+        let id = id(limit);
+        Self { fingerprint: Fingerprint::of(id.as_bytes()), id: id.into() }
+    }
+
+    /// `t5/60`: a letter for the algorithm, its name or canonical numbers, and the scope last.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The fingerprint of this limit's bucket for a key.
+    pub fn with_key(&self, key: Fingerprint) -> Fingerprint {
+        Fingerprint { high: self.fingerprint.high ^ key.high, low: self.fingerprint.low ^ key.low }
+    }
+}
+
+impl Fingerprint {
+    pub fn of(bytes: &[u8]) -> Self {
+        static SEED: OnceLock<(u64, u64)> = OnceLock::new();
+        let random = || RandomState::new().build_hasher().finish();
+        let (first, second) = *SEED.get_or_init(|| (random(), random()));
+        let Hash128 { h1, h2 } = SipHasher13::new_with_keys(first, second).hash(bytes);
+        Self { high: h1, low: h2 }
+    }
+}
+
+fn id(limit: &Limit) -> String {
+    let (letter, numbers, kept) = match limit.algorithm() {
+        Algorithm::TokenBucket(bucket) => {
+            let extra = match bucket.capacity {
+                capacity if capacity == bucket.count => String::new(),
+                capacity => format!("+{capacity}"),
+            };
+            (Some('t'), format!("{}/{}{extra}", bucket.count, period(bucket.period_us)), String::new())
+        }
+        Algorithm::FixedWindow(window) => {
+            let anchor = if window.anchor == Anchor::First { "a" } else { "" };
+            let kept = format!("/{}{anchor}", period(window.period_us));
+            (Some('f'), format!("{}{kept}", window.limit), kept)
+        }
+        // Nothing is stored for these; the text only tells them apart.
+        Algorithm::Deny | Algorithm::Unlimited => (None, limit.to_string(), String::new()),
+    };
+    let mut id: String = letter.into_iter().collect();
+    match limit.given_name() {
+        // What is kept when a named limit's numbers change: windows keep their period and anchor.
+        Some(name) => id.extend(["=", name, &kept]),
+        None => id.push_str(&numbers),
+    }
+    if let Some(scope) = limit.scope() {
+        id.push('!');
+        encode(scope.as_bytes(), &mut id);
+    }
+    id
+}
+
+/// Seconds, or the largest smaller unit that is whole.
+fn period(us: u64) -> String {
+    match us {
+        us if us.is_multiple_of(1_000_000) => format!("{}", us / 1_000_000),
+        us if us.is_multiple_of(1_000) => format!("{}ms", us / 1_000),
+        us => format!("{us}us"),
+    }
+}
+
+/// Appends `bytes`, those outside `A-Z a-z 0-9 . _ : @ / -` percent-encoded, so that no text can
+/// choose a slot, another key or another limit.
+pub(crate) fn encode(bytes: &[u8], text: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"._:@/-".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push('%');
+            text.push(char::from(HEX[usize::from(byte >> 4)]));
+            text.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_pinned() {
+        for (text, expected) in [
+            ("5/minute", "t5/60"),
+            ("5 per 60 s", "t5/60"),
+            ("100/s burst 300", "t100/1+300"),
+            ("3/1500ms", "t3/1500ms"),
+            ("3/7us", "t3/7us"),
+            ("login=5/minute burst 9", "t=login"),
+            ("fixed_window: 10/minute", "f10/60"),
+            ("fixed_window: 10/minute from first", "f10/60a"),
+            ("login=fixed_window: 10/minute from first", "f=login/60a"),
+        ] {
+            assert_eq!(Bucket::new(&Limit::parse(text).unwrap()).id(), expected, "{text}");
+        }
+        let scoped = Limit::parse("5/minute").unwrap().with_scope("GET /a{b}").unwrap();
+        assert_eq!(Bucket::new(&scoped).id(), "t5/60!GET%20/a%7Bb%7D");
+    }
+
+    #[test]
+    fn buckets_of_one_key_differ_by_limit() {
+        let key = Fingerprint::of(b"user:1");
+        let of = |text: &str| Bucket::new(&Limit::parse(text).unwrap()).with_key(key);
+        assert_eq!(of("5/minute"), of("5 per 60 seconds"));
+        assert_ne!(of("5/minute"), of("100/minute"));
+        assert_ne!(of("5/minute"), of("fixed_window: 5/minute"));
+    }
+}

@@ -1,0 +1,229 @@
+//! `memory:`, the store of one process: exact, lock-striped, without a thread of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Weak};
+
+use hashbrown::HashTable;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::bucket::Fingerprint;
+use super::{Outcome, Request, States};
+use crate::algorithm::{Found, State};
+use crate::clock::{self, Now, Time};
+use crate::policy::Policy;
+use crate::{Error, ErrorKind, Result};
+
+/// A power of two; the stripe follows from the key alone, so that a policy takes one lock.
+const STRIPES: usize = 64;
+
+pub(crate) struct MemoryStore {
+    stripes: Box<[Stripe]>,
+}
+
+/// A cache line of its own keeps one stripe's lock from slowing its neighbour.
+#[derive(Default)]
+#[repr(align(128))]
+struct Stripe(Mutex<Tables>);
+
+/// Given times have a space of their own, so that no test writes future times under real keys.
+#[derive(Default)]
+struct Tables {
+    system: HashTable<Entry>,
+    given: HashTable<Entry>,
+}
+
+struct Entry {
+    fingerprint: Fingerprint,
+    state: State,
+}
+
+/// Opens the store behind `memory:` or `memory:NAME`; `name` is what follows the colon.
+pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
+    static NAMED: LazyLock<Mutex<HashMap<Box<str>, Weak<MemoryStore>>>> = LazyLock::new(Mutex::default);
+    if name.is_empty() || name == "//" {
+        return Ok(Arc::default());
+    }
+    if name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
+        return Err(Error::new(
+            ErrorKind::InvalidUri,
+            format!("the store \"memory:{name}\": a name has 1 to 64 characters of A-Z a-z 0-9 . _ -"),
+        ));
+    }
+    let mut named = NAMED.lock();
+    if let Some(store) = named.get(name).and_then(Weak::upgrade) {
+        return Ok(store);
+    }
+    named.retain(|_, store| store.strong_count() > 0);
+    let store = Arc::<MemoryStore>::default();
+    named.insert(name.into(), Arc::downgrade(&store));
+    Ok(store)
+}
+
+impl MemoryStore {
+    pub fn decide(&self, request: &Request<'_>) -> Outcome {
+        let key = Fingerprint::of(request.key);
+        let mut tables = self.stripe(key).lock();
+        let now = clock::resolve(request.time, request.policy.reads_wall());
+        let table = tables.of(request.time);
+
+        let mut admitted = true;
+        let mut from_the_future = false;
+        let mut places: SmallVec<[Option<usize>; 2]> = SmallVec::new();
+        let mut states = States::new();
+        for (limit, bucket) in request.policy.limits().iter().zip(request.policy.buckets()) {
+            let place = place(table, bucket.with_key(key));
+            let mut state =
+                place.and_then(|it| table.get_bucket(it)).map_or(State::Fresh, |entry| entry.state);
+            from_the_future |= limit.algorithm().read(&mut state, now) == Found::Future;
+            admitted &= limit.algorithm().admits(&state, now, request.cost);
+            places.push(place);
+            states.push(state);
+        }
+
+        if request.takes() && (admitted || from_the_future) {
+            let policy = request.policy;
+            for (index, (limit, bucket)) in policy.limits().iter().zip(policy.buckets()).enumerate() {
+                if admitted {
+                    limit.algorithm().charge(&mut states[index], now, request.cost);
+                }
+                match places[index].and_then(|it| table.get_bucket_mut(it)) {
+                    Some(entry) => entry.state = states[index],
+                    None if states[index] == State::Fresh => {}
+                    None => {
+                        insert(
+                            table,
+                            Entry { fingerprint: bucket.with_key(key), state: states[index] },
+                            request.time,
+                        );
+                        // Growing moves what the places point at.
+                        for (place, bucket) in places.iter_mut().zip(policy.buckets()).skip(index + 1) {
+                            *place = self::place(table, bucket.with_key(key));
+                        }
+                    }
+                }
+            }
+        }
+        Outcome { admitted, now, states }
+    }
+
+    pub fn reset(&self, policy: &Policy, key: &[u8], time: Time) {
+        let key = Fingerprint::of(key);
+        let mut tables = self.stripe(key).lock();
+        let table = tables.of(time);
+        for bucket in policy.buckets() {
+            let fingerprint = bucket.with_key(key);
+            if let Ok(entry) = table.find_entry(fingerprint.low, |entry| entry.fingerprint == fingerprint) {
+                entry.remove();
+            }
+        }
+    }
+
+    fn stripe(&self, key: Fingerprint) -> &Mutex<Tables> {
+        &self.stripes[key.high as usize % STRIPES].0
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
+    }
+}
+
+impl Tables {
+    fn of(&mut self, time: Time) -> &mut HashTable<Entry> {
+        match time.given() {
+            Some(_) => &mut self.given,
+            None => &mut self.system,
+        }
+    }
+}
+
+fn place(table: &HashTable<Entry>, fingerprint: Fingerprint) -> Option<usize> {
+    table.find_bucket_index(fingerprint.low, |entry| entry.fingerprint == fingerprint)
+}
+
+fn insert(table: &mut HashTable<Entry>, entry: Entry, time: Time) {
+    if table.len() == table.capacity() {
+        sweep(table, clock::resolve(time, true));
+    }
+    table.insert_unique(entry.fingerprint.low, entry, |entry| entry.fingerprint.low);
+}
+
+/// Before a table grows it drops what says nothing any more: the work is paid by the inserts since
+/// the last time, and no thread is needed.
+fn sweep(table: &mut HashTable<Entry>, now: Now) {
+    table.retain(|entry| !entry.state.is_spent(now));
+    if table.len() > table.capacity() / 2 {
+        table.reserve(table.capacity().max(4), |entry| entry.fingerprint.low);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Mode;
+
+    fn acquire(store: &MemoryStore, policy: &Policy, key: &[u8], cost: u64, us: u64) -> Outcome {
+        let time = Time::given_us(us).unwrap();
+        store.decide(&Request { policy, key, cost, mode: Mode::Acquire, time })
+    }
+
+    fn entries(store: &MemoryStore) -> usize {
+        store.stripes.iter().map(|stripe| stripe.0.lock().given.len()).sum()
+    }
+
+    #[test]
+    fn a_policy_charges_all_or_none() {
+        let store = MemoryStore::default();
+        let policy = Policy::parse("10/second; fixed_window: 3/hour").unwrap();
+        assert!(acquire(&store, &policy, b"k", 3, 0).admitted);
+        let refused = acquire(&store, &policy, b"k", 1, 0);
+        assert!(!refused.admitted);
+        let left = policy.limits()[0].algorithm().measure(&refused.states[0], refused.now);
+        assert_eq!(left.remaining, 7);
+    }
+
+    #[test]
+    fn what_says_nothing_is_swept_before_a_table_grows() {
+        let store = MemoryStore::default();
+        let policy = Policy::parse("10/second").unwrap();
+        for round in 0..50_u64 {
+            for key in 0..1_000_u64 {
+                let key = (round * 1_000 + key).to_be_bytes();
+                assert!(acquire(&store, &policy, &key, 1, round * 1_000_000).admitted);
+            }
+        }
+        assert!(entries(&store) < 6_000, "{}", entries(&store));
+    }
+
+    #[test]
+    fn nothing_live_is_swept() {
+        let store = MemoryStore::default();
+        let policy = Policy::parse("1/hour").unwrap();
+        for key in 0..20_000_u64 {
+            assert!(acquire(&store, &policy, &key.to_be_bytes(), 1, key).admitted);
+        }
+        for key in 0..20_000_u64 {
+            assert!(!acquire(&store, &policy, &key.to_be_bytes(), 1, 20_000).admitted);
+        }
+    }
+
+    #[test]
+    fn refusals_and_free_questions_leave_no_entry() {
+        let store = MemoryStore::default();
+        let policy = Policy::parse("5/second; deny").unwrap();
+        for key in 0..100_u64 {
+            acquire(&store, &policy, &key.to_be_bytes(), 1, 0);
+            acquire(&store, &policy, &key.to_be_bytes(), 0, 0);
+        }
+        assert_eq!(entries(&store), 0);
+    }
+
+    #[test]
+    fn a_named_store_is_shared_while_somebody_holds_it() {
+        let first = open("unit-test-shared").unwrap();
+        assert!(Arc::ptr_eq(&first, &open("unit-test-shared").unwrap()));
+        assert!(!Arc::ptr_eq(&open("").unwrap(), &open("").unwrap()));
+    }
+}
