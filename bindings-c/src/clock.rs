@@ -23,8 +23,7 @@ impl Handle for mirab_manual_clock {}
 /// returns any other number when it can't tell the time; that decision then fails.
 /// It is called once a decision, on the thread that asks, and must be safe on any thread.
 /// It must return: no `longjmp`, no C++ exception. `userdata` is what you gave with it.
-pub type mirab_clock_fn =
-    Option<unsafe extern "C" fn(userdata: *mut c_void, now_us: *mut u64) -> u32>;
+pub type mirab_clock_fn = Option<unsafe extern "C" fn(userdata: *mut c_void, now_us: *mut u64) -> u32>;
 
 struct Callback {
     read: unsafe extern "C" fn(*mut c_void, *mut u64) -> u32,

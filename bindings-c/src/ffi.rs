@@ -38,10 +38,7 @@ pub(crate) unsafe fn output<T>(pointer: *mut T, what: &str) -> Result<Output<T>,
 }
 
 /// A handle that other threads may be using too.
-pub(crate) unsafe fn shared<'a, T: Handle>(
-    pointer: *const T,
-    what: &str,
-) -> Result<&'a T, Failure> {
+pub(crate) unsafe fn shared<'a, T: Handle>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
     // SAFETY: the promise of this module.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(what))
 }
@@ -53,10 +50,7 @@ pub(crate) unsafe fn optional<'a, T: Handle>(pointer: *const T) -> Option<&'a T>
 }
 
 /// A handle that this thread alone is using.
-pub(crate) unsafe fn exclusive<'a, T: Handle>(
-    pointer: *mut T,
-    what: &str,
-) -> Result<&'a mut T, Failure> {
+pub(crate) unsafe fn exclusive<'a, T: Handle>(pointer: *mut T, what: &str) -> Result<&'a mut T, Failure> {
     // SAFETY: the promise of this module.
     unsafe { pointer.as_mut() }.ok_or_else(|| null(what))
 }
@@ -83,11 +77,7 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a 
 }
 
 /// `len` elements from `pointer`; NULL is fine when there are none.
-pub(crate) unsafe fn slice<'a, T>(
-    pointer: *const T,
-    len: usize,
-    what: &str,
-) -> Result<&'a [T], Failure> {
+pub(crate) unsafe fn slice<'a, T>(pointer: *const T, len: usize, what: &str) -> Result<&'a [T], Failure> {
     if len == 0 {
         return Ok(&[]);
     }

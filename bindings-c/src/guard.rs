@@ -8,18 +8,14 @@ use crate::error::{Failure, mirab_error, mirab_result};
 /// Runs the body of an exported function and reports how it ended.
 ///
 /// `error` may be NULL; it is written only when something failed.
-pub(crate) fn guard(
-    error: *mut mirab_error,
-    body: impl FnOnce() -> Result<(), Failure>,
-) -> mirab_result {
+pub(crate) fn guard(error: *mut mirab_error, body: impl FnOnce() -> Result<(), Failure>) -> mirab_result {
     // Unwind safety: the core's locks don't poison and its state is written in whole steps.
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return mirab_result::MIRAB_OK,
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::new(
-            mirab_result::MIRAB_PANIC,
-            format!("a bug in mirab: {}", panic_text(&*panic)),
-        ),
+        Err(panic) => {
+            Failure::new(mirab_result::MIRAB_PANIC, format!("a bug in mirab: {}", panic_text(&*panic)))
+        }
     };
     // SAFETY: the caller passes NULL or a `mirab_error` of its own.
     if let Some(error) = unsafe { error.as_mut() } {
@@ -59,10 +55,7 @@ mod tests {
 
     #[test]
     fn a_panic_needs_no_error_to_write_to() {
-        assert_eq!(
-            guard(std::ptr::null_mut(), || panic!("alone")),
-            mirab_result::MIRAB_PANIC
-        );
+        assert_eq!(guard(std::ptr::null_mut(), || panic!("alone")), mirab_result::MIRAB_PANIC);
         guard_silently(|| panic!("unheard"));
     }
 

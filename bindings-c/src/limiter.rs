@@ -25,11 +25,7 @@ pub struct mirab_limiter {
 impl Handle for mirab_limiter {}
 
 impl mirab_limiter {
-    fn build(
-        policy: Policy,
-        store: &str,
-        options: Option<&mirab_options>,
-    ) -> Result<Self, Failure> {
+    fn build(policy: Policy, store: &str, options: Option<&mirab_options>) -> Result<Self, Failure> {
         let names = policy.limits().iter().map(|limit| c_name(limit.name()));
         let names = names.collect::<Result<_, _>>()?;
         let mut builder = Limiter::builder(policy).store(Store::open(store)?);
@@ -120,9 +116,8 @@ pub unsafe extern "C" fn mirab_limiter_acquire(
 ) -> mirab_result {
     guard(error, || {
         // SAFETY: the header's conventions.
-        let (limiter, key, out) = unsafe {
-            (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?)
-        };
+        let (limiter, key, out) =
+            unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let decision = limiter.inner.acquire(key, natural(cost, "cost")?)?;
         out.write(limiter.describe(&decision));
         Ok(())
@@ -142,9 +137,8 @@ pub unsafe extern "C" fn mirab_limiter_allow(
 ) -> mirab_result {
     guard(error, || {
         // SAFETY: the header's conventions.
-        let (limiter, key, out) = unsafe {
-            (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?)
-        };
+        let (limiter, key, out) =
+            unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         out.write(limiter.inner.allow(key, natural(cost, "cost")?)?);
         Ok(())
     })
@@ -163,9 +157,8 @@ pub unsafe extern "C" fn mirab_limiter_peek(
 ) -> mirab_result {
     guard(error, || {
         // SAFETY: the header's conventions.
-        let (limiter, key, out) = unsafe {
-            (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?)
-        };
+        let (limiter, key, out) =
+            unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let decision = limiter.inner.peek(key, natural(cost, "cost")?)?;
         out.write(limiter.describe(&decision));
         Ok(())
@@ -183,8 +176,7 @@ pub unsafe extern "C" fn mirab_limiter_reset(
 ) -> mirab_result {
     guard(error, || {
         // SAFETY: the header's conventions.
-        let (limiter, key) =
-            unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?) };
+        let (limiter, key) = unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?) };
         Ok(limiter.inner.reset(key)?)
     })
 }

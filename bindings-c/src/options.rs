@@ -60,8 +60,7 @@ pub unsafe extern "C" fn mirab_options_set_manual_clock(
 ) -> mirab_result {
     guard(error, || {
         // SAFETY: the header's conventions.
-        let (options, clock) =
-            unsafe { (exclusive(options, "options")?, shared(clock, "clock")?) };
+        let (options, clock) = unsafe { (exclusive(options, "options")?, shared(clock, "clock")?) };
         options.clock = Some(clock.inner.clone().into());
         Ok(())
     })
@@ -80,9 +79,7 @@ pub unsafe extern "C" fn mirab_options_set_clock_callback(
     guard(error, || {
         // SAFETY: the header's conventions.
         let options = unsafe { exclusive(options, "options")? };
-        let read = read.ok_or_else(|| {
-            Failure::new(mirab_result::MIRAB_NULL_POINTER, "read is NULL")
-        })?;
+        let read = read.ok_or_else(|| Failure::new(mirab_result::MIRAB_NULL_POINTER, "read is NULL"))?;
         options.clock = Some(from_callback(read, userdata));
         Ok(())
     })
@@ -99,8 +96,7 @@ pub unsafe extern "C" fn mirab_options_set_on_store_failure(
 ) -> mirab_result {
     guard(error, || {
         // SAFETY: the header's conventions.
-        let (options, choice) =
-            unsafe { (exclusive(options, "options")?, text(choice, "choice")?) };
+        let (options, choice) = unsafe { (exclusive(options, "options")?, text(choice, "choice")?) };
         options.on_store_failure = Some(choice.parse()?);
         Ok(())
     })

@@ -2,11 +2,10 @@
 
 use std::ffi::{CStr, c_char};
 
-const VERSION: &CStr =
-    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-        Ok(text) => text,
-        Err(_) => c"",
-    };
+const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(text) => text,
+    Err(_) => c"",
+};
 
 /// The version of the library that the program runs with, such as "0.1.0"; the
 /// `MIRAB_VERSION_*` macros are of the header that it was compiled with.

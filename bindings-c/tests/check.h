@@ -1,4 +1,6 @@
-/* What every test program needs: checks that say what was wrong, and where. */
+/* What every test program needs: checks that say what was wrong, and where. A program runs its
+ * scenes one by one, stops at the first that fails, and tells how many passed. PROGRAM, its name,
+ * comes from the Makefile. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -9,63 +11,72 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FAIL(...)                                       \
-  do {                                                  \
-    fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);     \
-    fprintf(stderr, __VA_ARGS__);                       \
-    fprintf(stderr, "\n");                              \
-    exit(1);                                            \
-  } while (0)
+static unsigned scenes_passed;
 
-#define CHECK(condition)                                \
-  do {                                                  \
-    if (!(condition)) FAIL("not so: %s", #condition);   \
-  } while (0)
+#define SCENE(call)                                                                                          \
+    do {                                                                                                     \
+        call;                                                                                                \
+        scenes_passed++;                                                                                     \
+    } while (0)
 
-#define CHECK_NUMBER(found, expected)                                              \
-  do {                                                                             \
-    uint64_t found_ = (found), expected_ = (expected);                             \
-    if (found_ != expected_)                                                       \
-      FAIL("%s is %" PRIu64 ", not %" PRIu64, #found, found_, expected_);          \
-  } while (0)
+static inline int tell(unsigned failed) {
+    printf("%s: %u passed, %u failed\n", PROGRAM, scenes_passed, failed);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
 
-#define CHECK_TEXT(found, expected)                                                \
-  do {                                                                             \
-    if (strcmp((found), (expected)) != 0)                                          \
-      FAIL("%s is \"%s\", not \"%s\"", #found, (found), (expected));               \
-  } while (0)
+#define FAIL(...)                                                                                            \
+    do {                                                                                                     \
+        fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                                      \
+        fprintf(stderr, __VA_ARGS__);                                                                        \
+        fprintf(stderr, "\n");                                                                               \
+        exit(tell(1));                                                                                       \
+    } while (0)
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) FAIL("not so: %s", #condition);                                                    \
+    } while (0)
+
+#define CHECK_NUMBER(found, expected)                                                                        \
+    do {                                                                                                     \
+        uint64_t found_ = (found), expected_ = (expected);                                                   \
+        if (found_ != expected_) FAIL("%s is %" PRIu64 ", not %" PRIu64, #found, found_, expected_);         \
+    } while (0)
+
+#define CHECK_TEXT(found, expected)                                                                          \
+    do {                                                                                                     \
+        if (strcmp((found), (expected)) != 0) FAIL("%s is \"%s\", not \"%s\"", #found, (found), (expected)); \
+    } while (0)
 
 /* The call works; `error` is the one that it was given. */
-#define CHECK_OK(call)                                                             \
-  do {                                                                             \
-    mirab_result result_ = (call);                                                 \
-    if (result_ != MIRAB_OK)                                                       \
-      FAIL("%s: %s: %s", #call, mirab_result_name(result_), error.message);        \
-  } while (0)
+#define CHECK_OK(call)                                                                                       \
+    do {                                                                                                     \
+        mirab_result result_ = (call);                                                                       \
+        if (result_ != MIRAB_OK) FAIL("%s: %s: %s", #call, mirab_result_name(result_), error.message);       \
+    } while (0)
 
 /* The call fails with this code, and the error says the same and names `part`. */
-#define CHECK_FAILS(call, expected, part)                                          \
-  do {                                                                             \
-    memset(&error, 0x55, sizeof error);                                            \
-    mirab_result result_ = (call);                                                 \
-    if (result_ != (expected))                                                     \
-      FAIL("%s gave %s, not %s", #call, mirab_result_name(result_), #expected);    \
-    CHECK(error.code == result_);                                                  \
-    CHECK(memchr(error.message, 0, sizeof error.message) != NULL);                 \
-    if (strstr(error.message, (part)) == NULL)                                     \
-      FAIL("%s: \"%s\" doesn't say \"%s\"", #call, error.message, (part));         \
-  } while (0)
+#define CHECK_FAILS(call, expected, part)                                                                    \
+    do {                                                                                                     \
+        memset(&error, 0x55, sizeof error);                                                                  \
+        mirab_result result_ = (call);                                                                       \
+        if (result_ != (expected)) FAIL("%s gave %s, not %s", #call, mirab_result_name(result_), #expected); \
+        CHECK(error.code == result_);                                                                        \
+        CHECK(memchr(error.message, 0, sizeof error.message) != NULL);                                       \
+        if (strstr(error.message, (part)) == NULL)                                                           \
+            FAIL("%s: \"%s\" doesn't say \"%s\"", #call, error.message, (part));                             \
+    } while (0)
 
 static inline const uint8_t *bytes(const char *text) { return (const uint8_t *)text; }
 
 /* A store of the Redis that the tests are given, with keys that no other run shares. */
 static inline const char *test_redis(void) {
-  static char uri[512];
-  const char *server = getenv("MIRAB_TEST_REDIS");
-  if (server == NULL || *server == '\0')
-    FAIL("MIRAB_TEST_REDIS must name a Redis, such as redis://127.0.0.1:6379");
-  snprintf(uri, sizeof uri, "%s?timeout_ms=5000&prefix=c-%ld", server, (long)getpid());
-  return uri;
+    static char uri[512];
+    const char *server = getenv("MIRAB_TEST_REDIS");
+    if (server == NULL || *server == '\0')
+        FAIL("MIRAB_TEST_REDIS must name a Redis, such as redis://127.0.0.1:6379");
+    snprintf(uri, sizeof uri, "%s?timeout_ms=5000&prefix=c-" PROGRAM "-%ld", server, (long)getpid());
+    return uri;
 }
 
 #endif

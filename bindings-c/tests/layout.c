@@ -1,8 +1,7 @@
 /* The memory that programs share with the library: sizes, offsets and numbers are forever. */
 #include "check.h"
 
-#define AT(type, field, offset) \
-  _Static_assert(offsetof(type, field) == (offset), #type "." #field " moved")
+#define AT(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field " moved")
 
 _Static_assert(sizeof(mirab_decision) == 128, "mirab_decision changed its size");
 _Static_assert(_Alignof(mirab_decision) == 8, "mirab_decision changed its alignment");
@@ -25,34 +24,38 @@ AT(mirab_error, message, 4);
 _Static_assert(sizeof(mirab_result) == 4, "mirab_result changed its size");
 _Static_assert(MIRAB_NO_RETRY == UINT64_MAX, "MIRAB_NO_RETRY changed");
 
+static void result_codes(void) {
+    static const struct {
+        mirab_result code;
+        uint32_t number;
+        const char *name;
+    } results[] = {
+        {MIRAB_OK, 0, "ok"},
+        {MIRAB_INVALID_LIMIT, 1, "invalid_limit"},
+        {MIRAB_INVALID_ARGUMENT, 2, "invalid_argument"},
+        {MIRAB_INVALID_URI, 3, "invalid_uri"},
+        {MIRAB_INVALID_RULES, 4, "invalid_rules"},
+        {MIRAB_UNSUPPORTED, 5, "unsupported"},
+        {MIRAB_CLOSED, 6, "closed"},
+        {MIRAB_STORE_UNAVAILABLE, 7, "store_unavailable"},
+        {MIRAB_STORE_TIMEOUT, 8, "store_timeout"},
+        {MIRAB_STORE_DENIED, 9, "store_denied"},
+        {MIRAB_STORE_FULL, 10, "store_full"},
+        {MIRAB_STORE_CORRUPT, 11, "store_corrupt"},
+        {MIRAB_STORE_MISMATCH, 12, "store_mismatch"},
+        {MIRAB_INTERNAL, 13, "internal"},
+        {MIRAB_NULL_POINTER, 100, "null_pointer"},
+        {MIRAB_PANIC, 101, "panic"},
+    };
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        CHECK_NUMBER(results[i].code, results[i].number);
+        CHECK_TEXT(mirab_result_name(results[i].code), results[i].name);
+    }
+    CHECK_TEXT(mirab_result_name(14), "unknown");
+    CHECK_TEXT(mirab_result_name(UINT32_MAX), "unknown");
+}
+
 int main(void) {
-  static const struct {
-    mirab_result code;
-    uint32_t number;
-    const char *name;
-  } results[] = {
-      {MIRAB_OK, 0, "ok"},
-      {MIRAB_INVALID_LIMIT, 1, "invalid_limit"},
-      {MIRAB_INVALID_ARGUMENT, 2, "invalid_argument"},
-      {MIRAB_INVALID_URI, 3, "invalid_uri"},
-      {MIRAB_INVALID_RULES, 4, "invalid_rules"},
-      {MIRAB_UNSUPPORTED, 5, "unsupported"},
-      {MIRAB_CLOSED, 6, "closed"},
-      {MIRAB_STORE_UNAVAILABLE, 7, "store_unavailable"},
-      {MIRAB_STORE_TIMEOUT, 8, "store_timeout"},
-      {MIRAB_STORE_DENIED, 9, "store_denied"},
-      {MIRAB_STORE_FULL, 10, "store_full"},
-      {MIRAB_STORE_CORRUPT, 11, "store_corrupt"},
-      {MIRAB_STORE_MISMATCH, 12, "store_mismatch"},
-      {MIRAB_INTERNAL, 13, "internal"},
-      {MIRAB_NULL_POINTER, 100, "null_pointer"},
-      {MIRAB_PANIC, 101, "panic"},
-  };
-  for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
-    CHECK_NUMBER(results[i].code, results[i].number);
-    CHECK_TEXT(mirab_result_name(results[i].code), results[i].name);
-  }
-  CHECK_TEXT(mirab_result_name(14), "unknown");
-  CHECK_TEXT(mirab_result_name(UINT32_MAX), "unknown");
-  return 0;
+    SCENE(result_codes());
+    return tell(0);
 }

@@ -14,96 +14,96 @@ static const char *name;
 #define NULL_IN(call, what) CHECK_FAILS(call, MIRAB_NULL_POINTER, what " is NULL")
 
 static uint32_t noon(void *userdata, uint64_t *out) {
-  (void)userdata;
-  *out = 43200000000;
-  return MIRAB_OK;
+    (void)userdata;
+    *out = 43200000000;
+    return MIRAB_OK;
 }
 
 static void limits(void) {
-  CHECK_OK(mirab_limit_parse("5/minute", &error, &limit));
-  NULL_IN(mirab_limit_parse(NULL, &error, &no_limit), "notation");
-  NULL_IN(mirab_limit_parse("5/minute", &error, NULL), "out");
-  NULL_IN(mirab_limit_token_bucket(5, 1, &error, NULL), "out");
-  NULL_IN(mirab_limit_token_bucket_refilled(5, NULL, &error, &no_limit), "refill_rate");
-  NULL_IN(mirab_limit_token_bucket_refilled(5, "1", &error, NULL), "out");
-  NULL_IN(mirab_limit_fixed_window(5, 1, MIRAB_ANCHOR_CLOCK, &error, NULL), "out");
-  NULL_IN(mirab_limit_set_capacity(NULL, 5, &error), "limit");
-  NULL_IN(mirab_limit_set_name(NULL, "n", &error), "limit");
-  NULL_IN(mirab_limit_set_name(limit, NULL, &error), "name");
+    CHECK_OK(mirab_limit_parse("5/minute", &error, &limit));
+    NULL_IN(mirab_limit_parse(NULL, &error, &no_limit), "notation");
+    NULL_IN(mirab_limit_parse("5/minute", &error, NULL), "out");
+    NULL_IN(mirab_limit_token_bucket(5, 1, &error, NULL), "out");
+    NULL_IN(mirab_limit_token_bucket_refilled(5, NULL, &error, &no_limit), "refill_rate");
+    NULL_IN(mirab_limit_token_bucket_refilled(5, "1", &error, NULL), "out");
+    NULL_IN(mirab_limit_fixed_window(5, 1, MIRAB_ANCHOR_CLOCK, &error, NULL), "out");
+    NULL_IN(mirab_limit_set_capacity(NULL, 5, &error), "limit");
+    NULL_IN(mirab_limit_set_name(NULL, "n", &error), "limit");
+    NULL_IN(mirab_limit_set_name(limit, NULL, &error), "name");
 }
 
 static void clocks(void) {
-  CHECK_OK(mirab_manual_clock_new(0, &error, &clock));
-  NULL_IN(mirab_manual_clock_new(0, &error, NULL), "out");
-  NULL_IN(mirab_manual_clock_advance_us(NULL, 1, &error), "clock");
-  NULL_IN(mirab_manual_clock_set_us(NULL, 1, &error), "clock");
-  NULL_IN(mirab_manual_clock_now_us(NULL, &error, &now_us), "clock");
-  NULL_IN(mirab_manual_clock_now_us(clock, &error, NULL), "out");
+    CHECK_OK(mirab_manual_clock_new(0, &error, &clock));
+    NULL_IN(mirab_manual_clock_new(0, &error, NULL), "out");
+    NULL_IN(mirab_manual_clock_advance_us(NULL, 1, &error), "clock");
+    NULL_IN(mirab_manual_clock_set_us(NULL, 1, &error), "clock");
+    NULL_IN(mirab_manual_clock_now_us(NULL, &error, &now_us), "clock");
+    NULL_IN(mirab_manual_clock_now_us(clock, &error, NULL), "out");
 }
 
 static void all_options(void) {
-  CHECK_OK(mirab_options_new(&error, &options));
-  NULL_IN(mirab_options_new(&error, NULL), "out");
-  NULL_IN(mirab_options_set_manual_clock(NULL, clock, &error), "options");
-  NULL_IN(mirab_options_set_manual_clock(options, NULL, &error), "clock");
-  NULL_IN(mirab_options_set_clock_callback(NULL, noon, NULL, &error), "options");
-  NULL_IN(mirab_options_set_clock_callback(options, NULL, NULL, &error), "read");
-  NULL_IN(mirab_options_set_on_store_failure(NULL, "raise", &error), "options");
-  NULL_IN(mirab_options_set_on_store_failure(options, NULL, &error), "choice");
+    CHECK_OK(mirab_options_new(&error, &options));
+    NULL_IN(mirab_options_new(&error, NULL), "out");
+    NULL_IN(mirab_options_set_manual_clock(NULL, clock, &error), "options");
+    NULL_IN(mirab_options_set_manual_clock(options, NULL, &error), "clock");
+    NULL_IN(mirab_options_set_clock_callback(NULL, noon, NULL, &error), "options");
+    NULL_IN(mirab_options_set_clock_callback(options, NULL, NULL, &error), "read");
+    NULL_IN(mirab_options_set_on_store_failure(NULL, "raise", &error), "options");
+    NULL_IN(mirab_options_set_on_store_failure(options, NULL, &error), "choice");
 }
 
 static void limiters(void) {
-  const mirab_limit *one[] = {limit}, *none[] = {NULL};
-  CHECK_OK(mirab_limiter_new("2/minute", "memory:", NULL, &error, &limiter));
-  NULL_IN(mirab_limiter_new(NULL, "memory:", NULL, &error, &no_limiter), "limits");
-  NULL_IN(mirab_limiter_new("5/minute", NULL, NULL, &error, &no_limiter), "store");
-  NULL_IN(mirab_limiter_new("5/minute", "memory:", NULL, &error, NULL), "out");
-  NULL_IN(mirab_limiter_from_limits(NULL, 1, "memory:", NULL, &error, &no_limiter), "limits");
-  NULL_IN(mirab_limiter_from_limits(none, 1, "memory:", NULL, &error, &no_limiter), "limits");
-  NULL_IN(mirab_limiter_from_limits(one, 1, NULL, NULL, &error, &no_limiter), "store");
-  NULL_IN(mirab_limiter_from_limits(one, 1, "memory:", NULL, &error, NULL), "out");
+    const mirab_limit *one[] = {limit}, *none[] = {NULL};
+    CHECK_OK(mirab_limiter_new("2/minute", "memory:", NULL, &error, &limiter));
+    NULL_IN(mirab_limiter_new(NULL, "memory:", NULL, &error, &no_limiter), "limits");
+    NULL_IN(mirab_limiter_new("5/minute", NULL, NULL, &error, &no_limiter), "store");
+    NULL_IN(mirab_limiter_new("5/minute", "memory:", NULL, &error, NULL), "out");
+    NULL_IN(mirab_limiter_from_limits(NULL, 1, "memory:", NULL, &error, &no_limiter), "limits");
+    NULL_IN(mirab_limiter_from_limits(none, 1, "memory:", NULL, &error, &no_limiter), "limits");
+    NULL_IN(mirab_limiter_from_limits(one, 1, NULL, NULL, &error, &no_limiter), "store");
+    NULL_IN(mirab_limiter_from_limits(one, 1, "memory:", NULL, &error, NULL), "out");
 
-  NULL_IN(mirab_limiter_acquire(NULL, bytes("k"), 1, 1, &error, &decision), "limiter");
-  NULL_IN(mirab_limiter_acquire(limiter, NULL, 1, 1, &error, &decision), "key");
-  NULL_IN(mirab_limiter_acquire(limiter, bytes("k"), 1, 1, &error, NULL), "out");
-  NULL_IN(mirab_limiter_allow(NULL, bytes("k"), 1, 1, &error, &allowed), "limiter");
-  NULL_IN(mirab_limiter_allow(limiter, NULL, 1, 1, &error, &allowed), "key");
-  NULL_IN(mirab_limiter_allow(limiter, bytes("k"), 1, 1, &error, NULL), "out");
-  NULL_IN(mirab_limiter_peek(NULL, bytes("k"), 1, 1, &error, &decision), "limiter");
-  NULL_IN(mirab_limiter_peek(limiter, NULL, 1, 1, &error, &decision), "key");
-  NULL_IN(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, NULL), "out");
-  NULL_IN(mirab_limiter_reset(NULL, bytes("k"), 1, &error), "limiter");
-  NULL_IN(mirab_limiter_reset(limiter, NULL, 1, &error), "key");
-  NULL_IN(mirab_limiter_limit_name(NULL, 0, &error, &name), "limiter");
-  NULL_IN(mirab_limiter_limit_name(limiter, 0, &error, NULL), "out");
-  NULL_IN(mirab_limiter_close(NULL, &error), "limiter");
+    NULL_IN(mirab_limiter_acquire(NULL, bytes("k"), 1, 1, &error, &decision), "limiter");
+    NULL_IN(mirab_limiter_acquire(limiter, NULL, 1, 1, &error, &decision), "key");
+    NULL_IN(mirab_limiter_acquire(limiter, bytes("k"), 1, 1, &error, NULL), "out");
+    NULL_IN(mirab_limiter_allow(NULL, bytes("k"), 1, 1, &error, &allowed), "limiter");
+    NULL_IN(mirab_limiter_allow(limiter, NULL, 1, 1, &error, &allowed), "key");
+    NULL_IN(mirab_limiter_allow(limiter, bytes("k"), 1, 1, &error, NULL), "out");
+    NULL_IN(mirab_limiter_peek(NULL, bytes("k"), 1, 1, &error, &decision), "limiter");
+    NULL_IN(mirab_limiter_peek(limiter, NULL, 1, 1, &error, &decision), "key");
+    NULL_IN(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, NULL), "out");
+    NULL_IN(mirab_limiter_reset(NULL, bytes("k"), 1, &error), "limiter");
+    NULL_IN(mirab_limiter_reset(limiter, NULL, 1, &error), "key");
+    NULL_IN(mirab_limiter_limit_name(NULL, 0, &error, &name), "limiter");
+    NULL_IN(mirab_limiter_limit_name(limiter, 0, &error, NULL), "out");
+    NULL_IN(mirab_limiter_close(NULL, &error), "limiter");
 
-  CHECK_OK(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, &decision));
-  CHECK_NUMBER(decision.remaining, 2);
+    CHECK_OK(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, &decision));
+    CHECK_NUMBER(decision.remaining, 2);
 }
 
 /* Without an error to write to, the code alone tells. */
 static void no_error(void) {
-  CHECK(mirab_limit_parse("nonsense", NULL, &no_limit) == MIRAB_INVALID_LIMIT);
-  CHECK(mirab_limiter_acquire(NULL, NULL, 9, -1, NULL, NULL) == MIRAB_NULL_POINTER);
-  CHECK(mirab_limiter_acquire(limiter, bytes("k"), 1, 1, NULL, &decision) == MIRAB_OK);
+    CHECK(mirab_limit_parse("nonsense", NULL, &no_limit) == MIRAB_INVALID_LIMIT);
+    CHECK(mirab_limiter_acquire(NULL, NULL, 9, -1, NULL, NULL) == MIRAB_NULL_POINTER);
+    CHECK(mirab_limiter_acquire(limiter, bytes("k"), 1, 1, NULL, &decision) == MIRAB_OK);
 }
 
 int main(void) {
-  limits();
-  clocks();
-  all_options();
-  limiters();
-  no_error();
-  CHECK(!no_limit && !no_limiter && !no_options && !no_clock && !name && !allowed);
+    SCENE(limits());
+    SCENE(clocks());
+    SCENE(all_options());
+    SCENE(limiters());
+    SCENE(no_error());
+    CHECK(!no_limit && !no_limiter && !no_options && !no_clock && !name && !allowed);
 
-  mirab_limiter_free(limiter);
-  mirab_options_free(options);
-  mirab_manual_clock_free(clock);
-  mirab_limit_free(limit);
-  mirab_limiter_free(NULL);
-  mirab_options_free(NULL);
-  mirab_manual_clock_free(NULL);
-  mirab_limit_free(NULL);
-  return 0;
+    mirab_limiter_free(limiter);
+    mirab_options_free(options);
+    mirab_manual_clock_free(clock);
+    mirab_limit_free(limit);
+    mirab_limiter_free(NULL);
+    mirab_options_free(NULL);
+    mirab_manual_clock_free(NULL);
+    mirab_limit_free(NULL);
+    return tell(0);
 }

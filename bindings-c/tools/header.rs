@@ -17,11 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The version of Cargo.toml, in parts and as one number that grows with it.
 fn version_macros() -> String {
-    let [major, minor, patch] = [
-        env!("CARGO_PKG_VERSION_MAJOR"),
-        env!("CARGO_PKG_VERSION_MINOR"),
-        env!("CARGO_PKG_VERSION_PATCH"),
-    ];
+    let [major, minor, patch] =
+        [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")];
     format!(
         "/* The version of this header. The number packs it into one that can be compared. */\n\
          #define MIRAB_VERSION_MAJOR {major}\n\

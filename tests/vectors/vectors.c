@@ -77,9 +77,10 @@ static void compare(const cJSON *expected, const mirab_decision *decision, uint6
     const uint64_t remaining = (uint64_t)number(expected, "remaining");
     const cJSON *retry = cJSON_GetObjectItemCaseSensitive(expected, "retry_after_us");
     const bool never = cJSON_IsString(retry) && strcmp(retry->valuestring, "never") == 0;
+    const bool allowed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(expected, "allowed"));
     const int64_t wait_us = never ? 0 : number(expected, "retry_after_us");
 
-    same("allowed", decision->allowed, cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(expected, "allowed")));
+    same("allowed", decision->allowed, allowed);
     same("never", decision->never, never);
     same("degraded", decision->degraded, false);
     same("limit", decision->limit, capacity);

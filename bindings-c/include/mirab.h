@@ -1,0 +1,582 @@
+/*
+ * mirab: a rate limiter that shares its buckets with Python, Node and every other process.
+ *
+ * This file is made from the library's sources. Do not edit it.
+ *
+ *     #include <mirab.h>
+ *
+ *     mirab_limiter *limiter;
+ *     mirab_decision decision;
+ *     mirab_error error;
+ *
+ *     if (mirab_limiter_new("5/minute", "memory:", NULL, &error, &limiter) != MIRAB_OK)
+ *       return fail(error.message);
+ *
+ *     if (mirab_limiter_acquire(limiter, (const uint8_t *)"user:42", 7, 1, &error, &decision)
+ *         != MIRAB_OK)
+ *       return fail(error.message);       // nothing was decided: the store is away, say
+ *
+ *     if (decision.allowed)               // the only place where a request is admitted
+ *       serve();
+ *     else if (decision.never)            // no waiting helps
+ *       refuse();
+ *     else
+ *       refuse_for(decision.retry_after_us);
+ *
+ *     mirab_limiter_free(limiter);
+ *
+ * The rules below hold for every function; the functions' own comments don't repeat them.
+ *
+ * Results. A function that can fail returns a mirab_result: MIRAB_OK, which is 0, or what
+ *   went wrong. It never says who is admitted: a refused request is MIRAB_OK with `allowed`
+ *   false in the decision. A compiler that can warns when a result is ignored.
+ *
+ * Errors. `error` is a mirab_error of yours, or NULL if the code is enough. On a failure it
+ *   gets the code and one line that names the value and says what would be right; on
+ *   success it isn't touched. There is no hidden last error, of the thread or the process.
+ *
+ * Outputs come last and are written only on success. They need no initial value, and none
+ *   is read. No argument is both input and output.
+ *
+ * Handles (mirab_limiter, mirab_options, mirab_limit, mirab_manual_clock) are made by a
+ *   function that writes one to `out`, and are yours until you give them to the `_free` of
+ *   their type: once, while no other thread uses them. `_free(NULL)` does nothing.
+ *
+ * Threads. A handle taken as a const pointer may be used by any number of threads at once;
+ *   one taken as a plain pointer only by this one. Each type's comment says the same.
+ *
+ * Keys are bytes with a length and may hold any byte, NUL too. Nothing is read after the
+ *   last one, and nothing is kept of them by address. Other text is UTF-8 ended by NUL.
+ *
+ * Numbers that you give are signed, so that a negative one is seen and refused and never
+ *   taken for a huge one. Numbers that you get are unsigned. Times are whole microseconds,
+ *   durations rounded up.
+ *
+ * NULL. A pointer that must point to something and is NULL gives MIRAB_NULL_POINTER, and
+ *   nothing is done. A pointer that is neither NULL nor valid is your program's error.
+ *
+ * Panics. No Rust panic passes this border: the call returns MIRAB_PANIC, and the handle
+ *   may still be freed.
+ *
+ * Versions. Functions, codes and fields are added and never changed or taken away while the
+ *   soname stays. Reserved fields are zero.
+ */
+
+
+#ifndef MIRAB_H
+#define MIRAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Lets the compiler warn when a result is ignored. */
+#if defined(__cplusplus)
+#  if __cplusplus >= 201703L
+#    define MIRAB_MUST_USE [[nodiscard]]
+#  endif
+#elif defined(__STDC_VERSION__)
+#  if __STDC_VERSION__ >= 202311L
+#    define MIRAB_MUST_USE [[nodiscard]]
+#  endif
+#endif
+#if !defined(MIRAB_MUST_USE) && defined(__GNUC__)
+#  define MIRAB_MUST_USE __attribute__((warn_unused_result))
+#elif !defined(MIRAB_MUST_USE)
+#  define MIRAB_MUST_USE
+#endif
+
+/* The version of this header. The number packs it into one that can be compared. */
+#define MIRAB_VERSION_MAJOR 0
+#define MIRAB_VERSION_MINOR 1
+#define MIRAB_VERSION_PATCH 0
+#define MIRAB_VERSION_NUMBER \
+  ((MIRAB_VERSION_MAJOR << 16) | (MIRAB_VERSION_MINOR << 8) | MIRAB_VERSION_PATCH)
+
+/**
+ * Room for a message in `mirab_error`, its NUL byte included.
+ */
+#define MIRAB_ERROR_MESSAGE_SIZE 508
+
+/**
+ * `retry_after_us` when there is nothing to wait for: admitted, or never.
+ */
+#define MIRAB_NO_RETRY UINT64_MAX
+
+/**
+ * How a call ended. `MIRAB_OK` is 0; everything else is a failure, and then nothing but
+ * the `mirab_error` was written. A refused request isn't a failure: it is `MIRAB_OK` with
+ * `allowed` false in the decision. A number never changes its meaning; later versions add
+ * new ones, so keep a `default:` in a `switch`.
+ */
+enum mirab_result
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * It worked.
+     */
+    MIRAB_OK = 0,
+    /**
+     * A limit's text or numbers can't be used.
+     */
+    MIRAB_INVALID_LIMIT = 1,
+    /**
+     * An argument other than a limit can't be used: a cost, a key, a time.
+     */
+    MIRAB_INVALID_ARGUMENT = 2,
+    /**
+     * The store's URI can't be used.
+     */
+    MIRAB_INVALID_URI = 3,
+    /**
+     * A file of rules can't be used.
+     */
+    MIRAB_INVALID_RULES = 4,
+    /**
+     * Understood, but this version or this store can't do it.
+     */
+    MIRAB_UNSUPPORTED = 5,
+    /**
+     * The limiter was closed.
+     */
+    MIRAB_CLOSED = 6,
+    /**
+     * The store can't be reached.
+     */
+    MIRAB_STORE_UNAVAILABLE = 7,
+    /**
+     * The store didn't answer in time; the call may have been counted.
+     */
+    MIRAB_STORE_TIMEOUT = 8,
+    /**
+     * The store refused us: a wrong password, or a missing permission.
+     */
+    MIRAB_STORE_DENIED = 9,
+    /**
+     * The store has no room.
+     */
+    MIRAB_STORE_FULL = 10,
+    /**
+     * The store holds something foreign under this key.
+     */
+    MIRAB_STORE_CORRUPT = 11,
+    /**
+     * The store isn't what the limiter expects: another layout or version.
+     */
+    MIRAB_STORE_MISMATCH = 12,
+    /**
+     * A failure inside mirab. Please report it.
+     */
+    MIRAB_INTERNAL = 13,
+    /**
+     * A pointer that must point to something is NULL.
+     */
+    MIRAB_NULL_POINTER = 100,
+    /**
+     * mirab panicked, and stopped the panic here. Please report it.
+     */
+    MIRAB_PANIC = 101,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum mirab_result mirab_result;
+#else
+typedef uint32_t mirab_result;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Where the windows of a fixed window begin.
+ */
+enum mirab_anchor
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * At whole multiples of the period since 1970.
+     */
+    MIRAB_ANCHOR_CLOCK = 0,
+    /**
+     * At the first admitted request.
+     */
+    MIRAB_ANCHOR_FIRST = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum mirab_anchor mirab_anchor;
+#else
+typedef uint32_t mirab_anchor;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * One limit. Most programs write limits as text to `mirab_limiter_new` and need none.
+ * Threads: one at a time, while it is being set; then any number may read it.
+ * Lifetime: a limiter copies it, so it may be freed before or after.
+ * NULL: `MIRAB_NULL_POINTER`, and nothing in `mirab_limit_free`.
+ * Freeing: `mirab_limit_free`, once.
+ */
+typedef struct mirab_limit mirab_limit;
+
+/**
+ * Limits on a store: it decides who passes.
+ * Threads: may be shared; every function on it may run at the same time as any other.
+ * Lifetime: it stands alone: options, limits and clocks that it was made with may go first.
+ * NULL: `MIRAB_NULL_POINTER`, and nothing in `mirab_limiter_free`.
+ * Freeing: `mirab_limiter_free`, once, when no thread is inside a call on it.
+ */
+typedef struct mirab_limiter mirab_limiter;
+
+/**
+ * A clock that stands still until you move it: tests need no sleeping.
+ * Threads: may be shared; every function on it may run at the same time as any other.
+ * Lifetime: limiters made with it keep it alive, so it may be freed before or after them.
+ * NULL: `MIRAB_NULL_POINTER`, and nothing in `mirab_manual_clock_free`.
+ * Freeing: `mirab_manual_clock_free`, once.
+ */
+typedef struct mirab_manual_clock mirab_manual_clock;
+
+/**
+ * What a limiter may be told beyond its limits and its store; unset means the default.
+ * Threads: one at a time, while it is being filled.
+ * Lifetime: a limiter copies what it needs; one set of options may make many limiters.
+ * NULL: stands for all defaults where a limiter is made; else `MIRAB_NULL_POINTER`.
+ * Freeing: `mirab_options_free`, once.
+ */
+typedef struct mirab_options mirab_options;
+
+/**
+ * What went wrong, in memory of your own, and written only when something does.
+ * Threads: one error belongs to one call at a time.
+ * Lifetime: it is plain data; copy it, keep it, reuse it for the next call.
+ * NULL: every function takes NULL instead and then keeps the message to itself.
+ * Freeing: nothing to free.
+ */
+typedef struct mirab_error {
+    /**
+     * The same code that the function returned.
+     */
+    mirab_result code;
+    /**
+     * What is wrong and what would be right: UTF-8, ended by NUL, cut when too long.
+     */
+    char message[MIRAB_ERROR_MESSAGE_SIZE];
+} mirab_error;
+
+/**
+ * Your own clock: writes microseconds since 1970 to `now_us` and returns `MIRAB_OK`, or
+ * returns any other number when it can't tell the time; that decision then fails.
+ * It is called once a decision, on the thread that asks, and must be safe on any thread.
+ * It must return: no `longjmp`, no C++ exception. `userdata` is what you gave with it.
+ */
+typedef uint32_t (*mirab_clock_fn)(void *userdata, uint64_t *now_us);
+
+/**
+ * The answer: whether the request is admitted, and what its client should be told.
+ * Threads: plain data; each call fills one of yours.
+ * Lifetime: copy it, keep it; it refers to nothing but its limiter's limits by number.
+ * NULL: `MIRAB_NULL_POINTER`, and then nothing was decided.
+ * Freeing: nothing to free. Its size is fixed: later versions use the reserved room.
+ */
+typedef struct mirab_decision {
+    /**
+     * Admit the request only when this is true.
+     */
+    bool allowed;
+    /**
+     * No waiting helps: the cost is above the capacity, or everything is refused.
+     */
+    bool never;
+    /**
+     * The store didn't decide; a fallback did.
+     */
+    bool degraded;
+    uint8_t _reserved_flags[1];
+    /**
+     * Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`.
+     */
+    uint32_t limit_index;
+    /**
+     * The capacity of the limit that decided, in units of cost.
+     */
+    uint64_t limit;
+    /**
+     * How many units are used: after this request when admitted, else before it.
+     */
+    uint64_t used;
+    /**
+     * How many units are left, at the same moment.
+     */
+    uint64_t remaining;
+    /**
+     * The same cost is admitted after so many microseconds, if nobody else comes; one
+     * microsecond earlier it is not. `MIRAB_NO_RETRY` when admitted or never.
+     */
+    uint64_t retry_after_us;
+    /**
+     * Microseconds until nothing is used any more.
+     */
+    uint64_t reset_after_us;
+    /**
+     * Hold an admitted request so many microseconds before serving it.
+     */
+    uint64_t delay_us;
+    uint64_t _reserved[9];
+} mirab_decision;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library that the program runs with, such as "0.1.0"; the
+ * `MIRAB_VERSION_*` macros are of the header that it was compiled with.
+ * Never NULL. The text lives as long as the process; don't free it.
+ */
+MIRAB_MUST_USE const char *mirab_version(void);
+
+/**
+ * The name of a result code, the same word in every language: "store_timeout" for
+ * `MIRAB_STORE_TIMEOUT`, "ok" for `MIRAB_OK`, "unknown" for a number that isn't one.
+ * Never NULL. The text lives as long as the process; don't free it.
+ */
+MIRAB_MUST_USE const char *mirab_result_name(uint32_t result);
+
+/**
+ * Reads one limit, such as "100/second burst 300".
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_parse(const char *notation,
+                               struct mirab_error *error,
+                               struct mirab_limit **out);
+
+/**
+ * A bucket of `limit` units that refills `limit` units in `per_us` microseconds. For a
+ * larger or smaller bucket of the same refill call `mirab_limit_set_capacity`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_token_bucket(int64_t limit,
+                                      int64_t per_us,
+                                      struct mirab_error *error,
+                                      struct mirab_limit **out);
+
+/**
+ * A bucket of `capacity` units that refills `refill_rate` units a second, written exactly:
+ * "5", "0.5", "1/3", "1e-3".
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_token_bucket_refilled(int64_t capacity,
+                                               const char *refill_rate,
+                                               struct mirab_error *error,
+                                               struct mirab_limit **out);
+
+/**
+ * At most `limit` units in each window of `per_us` microseconds; `anchor` is a
+ * `mirab_anchor`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_fixed_window(int64_t limit,
+                                      int64_t per_us,
+                                      uint32_t anchor,
+                                      struct mirab_error *error,
+                                      struct mirab_limit **out);
+
+/**
+ * Sets how many units a token bucket holds when full. Other limits have no such number:
+ * `MIRAB_INVALID_LIMIT`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_set_capacity(struct mirab_limit *limit,
+                                      int64_t capacity,
+                                      struct mirab_error *error);
+
+/**
+ * Names the limit: up to 64 of `A-Z a-z 0-9 . _ -`. Limits of one name on one key are the
+ * same bucket, also when their numbers differ.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_set_name(struct mirab_limit *limit,
+                                  const char *name,
+                                  struct mirab_error *error);
+
+/**
+ * Frees the limit. NULL is fine.
+ */
+void mirab_limit_free(struct mirab_limit *limit);
+
+/**
+ * Makes a clock that shows `start_us`, in microseconds since 1970, from 0 to 2^52.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_manual_clock_new(int64_t start_us,
+                                    struct mirab_error *error,
+                                    struct mirab_manual_clock **out);
+
+/**
+ * Moves the clock forward by `us` microseconds.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_manual_clock_advance_us(const struct mirab_manual_clock *clock,
+                                           int64_t us,
+                                           struct mirab_error *error);
+
+/**
+ * Sets the clock to `us` microseconds since 1970, backwards too.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_manual_clock_set_us(const struct mirab_manual_clock *clock,
+                                       int64_t us,
+                                       struct mirab_error *error);
+
+/**
+ * Reads the clock, in microseconds since 1970.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_manual_clock_now_us(const struct mirab_manual_clock *clock,
+                                       struct mirab_error *error,
+                                       uint64_t *out);
+
+/**
+ * Frees the clock. NULL is fine.
+ */
+void mirab_manual_clock_free(struct mirab_manual_clock *clock);
+
+/**
+ * Makes options with nothing set.
+ */
+MIRAB_MUST_USE mirab_result mirab_options_new(struct mirab_error *error, struct mirab_options **out);
+
+/**
+ * Lets limiters go by this clock, on every store, instead of the store's own. On Redis
+ * they keep their state apart from that of real time.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_options_set_manual_clock(struct mirab_options *options,
+                                            const struct mirab_manual_clock *clock,
+                                            struct mirab_error *error);
+
+/**
+ * Lets limiters go by a clock of your own. `read` and `userdata` must live until these
+ * options and the last limiter made with them are freed; `userdata` may be NULL.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_options_set_clock_callback(struct mirab_options *options,
+                                              mirab_clock_fn read,
+                                              void *userdata,
+                                              struct mirab_error *error);
+
+/**
+ * What to answer when the store doesn't decide. "raise": the call fails with the store's
+ * error, which is what this version does when nothing is set.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_options_set_on_store_failure(struct mirab_options *options,
+                                                const char *choice,
+                                                struct mirab_error *error);
+
+/**
+ * Frees the options. NULL is fine.
+ */
+void mirab_options_free(struct mirab_options *options);
+
+/**
+ * Makes a limiter from limits as text, such as "5/minute" or "100/second burst 300".
+ * `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process) or
+ * "redis://HOST:PORT" (shared by all who name it). `options` may be NULL.
+ * No socket is opened and no thread started before the first decision.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_new(const char *limits,
+                               const char *store,
+                               const struct mirab_options *options,
+                               struct mirab_error *error,
+                               struct mirab_limiter **out);
+
+/**
+ * Makes a limiter from `count` limits that were made one by one; else as
+ * `mirab_limiter_new`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_from_limits(const struct mirab_limit *const *limits,
+                                       size_t count,
+                                       const char *store,
+                                       const struct mirab_options *options,
+                                       struct mirab_error *error,
+                                       struct mirab_limiter **out);
+
+/**
+ * Asks for `cost` units for a key, and takes them when they are there. A refusal takes
+ * nothing. `cost` is 0 (always passes and takes nothing) to 2^53; `key` is 1 to 65536
+ * bytes. Whether the request is admitted is in `out->allowed`, never in the result code.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_acquire(const struct mirab_limiter *limiter,
+                                   const uint8_t *key,
+                                   size_t key_len,
+                                   int64_t cost,
+                                   struct mirab_error *error,
+                                   struct mirab_decision *out);
+
+/**
+ * As `mirab_limiter_acquire`, but only yes or no: the fastest way to ask.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_allow(const struct mirab_limiter *limiter,
+                                 const uint8_t *key,
+                                 size_t key_len,
+                                 int64_t cost,
+                                 struct mirab_error *error,
+                                 bool *out);
+
+/**
+ * Says what `mirab_limiter_acquire` would answer now, and takes nothing.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_peek(const struct mirab_limiter *limiter,
+                                const uint8_t *key,
+                                size_t key_len,
+                                int64_t cost,
+                                struct mirab_error *error,
+                                struct mirab_decision *out);
+
+/**
+ * Forgets what a key has used. A key that was never seen is fine.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_reset(const struct mirab_limiter *limiter,
+                                 const uint8_t *key,
+                                 size_t key_len,
+                                 struct mirab_error *error);
+
+/**
+ * Lends the name of one of the limiter's limits: the name it was given, else its text in
+ * canonical form. `index` is that of a decision. Don't free it; it lives as long as the
+ * limiter.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_limit_name(const struct mirab_limiter *limiter,
+                                      uint32_t index,
+                                      struct mirab_error *error,
+                                      const char **out);
+
+/**
+ * Ends the limiter's work: every later call on it, and every call still inside, ends with
+ * `MIRAB_CLOSED`. Closing twice is fine. It still has to be freed.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_close(const struct mirab_limiter *limiter,
+                                 struct mirab_error *error);
+
+/**
+ * Frees the limiter, closing nothing that others share. NULL is fine.
+ */
+void mirab_limiter_free(struct mirab_limiter *limiter);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* MIRAB_H */
