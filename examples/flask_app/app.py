@@ -21,6 +21,11 @@ def user() -> str:
     return request.headers.get("x-user-id") or "default-user"
 
 
+def seconds_to_wait(decision: mirab.Decision) -> int | None:
+    """As Retry-After says it."""
+    return None if decision.retry_after is None else math.ceil(decision.retry_after)
+
+
 def answer(status: int, message: str, decision: mirab.Decision | None = None) -> Response:
     body: dict[str, Any] = {"user": user(), "message": message}
     if decision is not None:
@@ -29,8 +34,7 @@ def answer(status: int, message: str, decision: mirab.Decision | None = None) ->
             "limit": decision.limit,
             "used": decision.used,
             "remaining": decision.remaining,
-            "reset_after": decision.reset_after,
-            "retry_after": decision.retry_after,
+            "retry_after": seconds_to_wait(decision),
         }
     response = jsonify(body)
     response.status_code = status
@@ -39,9 +43,10 @@ def answer(status: int, message: str, decision: mirab.Decision | None = None) ->
 
 def refusal_text(decision: mirab.Decision) -> str:
     """In Uzbek: too many requests, and after how many seconds to try again."""
-    if decision.retry_after is None:
+    seconds = seconds_to_wait(decision)
+    if seconds is None:
         return "Bu soʻrov hech qachon qabul qilinmaydi."
-    return f"Soʻrovlar juda koʻp. {math.ceil(decision.retry_after)} soniyadan keyin qayta urinib koʻring."
+    return f"Soʻrovlar juda koʻp. {seconds} soniyadan keyin qayta urinib koʻring."
 
 
 def create_app() -> Flask:

@@ -44,14 +44,12 @@ def check_refused(reply: Reply, user: str) -> None:
     assert reply.body["message"] == f"Soʻrovlar juda koʻp. {seconds} soniyadan keyin qayta urinib koʻring."
     check_bucket(reply, 0)
     assert reply.body["bucket"]["allowed"] is False
-    assert int(seconds) - 1 < reply.body["bucket"]["retry_after"] <= int(seconds)
+    assert reply.body["bucket"]["retry_after"] == int(seconds)
 
 
 def check_bucket(reply: Reply, remaining: int) -> None:
     bucket = reply.body["bucket"]
     assert (bucket["limit"], bucket["used"], bucket["remaining"]) == (5, 5 - remaining, remaining), bucket
-    most = 3600 * bucket["used"]
-    assert most - 20 < bucket["reset_after"] <= most
     assert reply.headers["Content-Type"].startswith("application/json")
     assert f"r={remaining}" in reply.headers["RateLimit"]
     assert "q=5" in reply.headers["RateLimit-Policy"]
@@ -87,7 +85,7 @@ def test_the_default_limits_are_one_a_second_and_a_burst_of_five(name: str) -> N
         first = get(app, somebody())
         assert first.status == 200
         assert first.body["bucket"]["limit"] == 5
-        assert 0 < first.body["bucket"]["reset_after"] <= 1
+        assert "q=5;w=5" in first.headers["RateLimit-Policy"].replace(" ", "")
 
 
 def test_the_three_apps_share_a_bucket(redis_store: str) -> None:
