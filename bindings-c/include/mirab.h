@@ -563,8 +563,8 @@ mirab_result mirab_limiter_limit_name(const struct mirab_limiter *limiter,
                                       const char **out);
 
 /**
- * Ends the limiter's work: every later call on it, and every call still inside, ends with
- * `MIRAB_CLOSED`. Closing twice is fine. It still has to be freed.
+ * Ends the limiter's work: every later question to it gives `MIRAB_CLOSED`. Closing twice is
+ * fine. The store lives on for others, and the limiter still has to be freed.
  */
 MIRAB_MUST_USE
 mirab_result mirab_limiter_close(const struct mirab_limiter *limiter,

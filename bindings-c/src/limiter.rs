@@ -204,8 +204,8 @@ pub unsafe extern "C" fn mirab_limiter_limit_name(
     })
 }
 
-/// Ends the limiter's work: every later call on it, and every call still inside, ends with
-/// `MIRAB_CLOSED`. Closing twice is fine. It still has to be freed.
+/// Ends the limiter's work: every later question to it gives `MIRAB_CLOSED`. Closing twice is
+/// fine. The store lives on for others, and the limiter still has to be freed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mirab_limiter_close(

@@ -27,8 +27,8 @@ impl mirab_options {
         if let Some(clock) = &self.clock {
             builder = builder.clock(clock.clone());
         }
-        if let Some(choice) = &self.on_store_failure {
-            builder = builder.on_store_failure(choice.clone());
+        if let Some(choice) = self.on_store_failure {
+            builder = builder.on_store_failure(choice);
         }
         builder
     }
