@@ -1,0 +1,3 @@
+import mirab from './index.js';
+
+export const { Decision, Limit, Limiter, ManualClock, MirabError } = mirab;

@@ -1,0 +1,74 @@
+'use strict';
+
+const { inspect, types } = require('node:util');
+
+const { MirabError } = require('./error.js');
+
+/** The largest cost: every integer up to it is exact in a double. */
+const MAX_INTEGER = 2 ** 53;
+
+/** A short text of any value, for error messages. */
+function show(value) {
+  const text = inspect(value, { depth: 0, breakLength: Infinity, maxStringLength: 60 });
+  return text.length > 100 ? `${text.slice(0, 100)}...` : text;
+}
+
+/** An integer from 0 to 2^53, given as a number or a bigint; `what` names it in the error. */
+function integer(what, value, kind = 'invalid_argument') {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_INTEGER) return value;
+  if (typeof value === 'bigint' && value >= 0n && value <= MAX_INTEGER) return Number(value);
+  throw new MirabError(kind, `${what} ${show(value)}: it must be an integer from 0 to ${MAX_INTEGER} (2^53)`);
+}
+
+/** A key: a string, or bytes. The core checks its length. */
+function key(value) {
+  if (typeof value === 'string' || types.isUint8Array(value)) return value;
+  throw new MirabError('invalid_argument', `key ${show(value)}: it must be a string or bytes (Buffer, Uint8Array)`);
+}
+
+function text(what, value, kind = 'invalid_argument') {
+  if (typeof value === 'string') return value;
+  throw new MirabError(kind, `${what} ${show(value)}: it must be a string`);
+}
+
+function number(what, value, kind = 'invalid_argument') {
+  if (typeof value === 'number') return value;
+  throw new MirabError(kind, `${what} ${show(value)}: it must be a number`);
+}
+
+/** The options of `given` that are set, all of them in `known`; `what` names them in the error. */
+function options(what, given, known) {
+  if (given === undefined) return {};
+  if (given === null || typeof given !== 'object') {
+    throw new MirabError('invalid_argument', `${what} ${show(given)}: they must be an object`);
+  }
+  for (const name of Object.keys(given)) {
+    if (known.includes(name)) continue;
+    const near = nearest(name, known);
+    const hint = near ? `did you mean "${near}"?` : `there are ${known.join(', ')}`;
+    throw new MirabError('invalid_argument', `${what} have no "${name}": ${hint}`);
+  }
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+/** The name that `name` was most likely meant to be, if any is near. */
+function nearest(name, known) {
+  const ranked = known.map((each) => [distance(name.toLowerCase(), each.toLowerCase()), each]);
+  const [least, best] = ranked.reduce((a, b) => (b[0] < a[0] ? b : a), [Infinity]);
+  return least <= Math.max(1, Math.floor(name.length / 3)) ? best : undefined;
+}
+
+/** How many letters must be inserted, removed or replaced to make `a` into `b`. */
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      next.push(Math.min(row[j + 1] + 1, next[j] + 1, row[j] + (a[i] === b[j] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length];
+}
+
+module.exports = { integer, key, nearest, number, options, show, text };

@@ -1,0 +1,127 @@
+'use strict';
+
+const check = require('./arguments.js');
+const { MirabError } = require('./error.js');
+const { Limit } = require('./limit.js');
+const native = require('./native.js');
+
+const DRAFTS = ['draft-6', 'draft-7', 'draft-8'];
+
+/** Options of express-rate-limit that mirab does not have yet, with the value that asks for nothing. */
+const LATER = {
+  skipFailedRequests: false,
+  skipSuccessfulRequests: false,
+  requestWasSuccessful: undefined,
+  validate: true,
+  logger: undefined,
+  retryAfter: undefined,
+};
+
+const KNOWN = [
+  'windowMs', 'limit', 'max', 'message', 'statusCode', 'handler', 'legacyHeaders', 'headers', 'standardHeaders',
+  'identifier', 'requestPropertyName', 'skip', 'keyGenerator', 'ipv6Subnet', 'passOnStoreError',
+  'limits', 'store', 'clock', 'prefix',
+];
+
+/** What the middleware works with: every option checked, every default filled in. */
+function readOptions(given) {
+  const options = check.options('the options of rateLimit', given, [...KNOWN, ...Object.keys(LATER)]);
+  for (const [name, harmless] of Object.entries(LATER)) {
+    if (name in options && options[name] !== harmless) throw unsupported(name, options[name], 'mirab does not have this option yet');
+  }
+  const own = 'limits' in options; // mirab's notation in place of windowMs and limit
+  if (own) {
+    const clash = ['windowMs', 'limit', 'max'].find((name) => name in options);
+    if (clash) throw invalid(clash, options[clash], 'limits says it already: give one of the two');
+  }
+  const windowMs = options.windowMs ?? 60_000;
+  const limit = options.limit ?? options.max ?? 5;
+  return Object.freeze({
+    ...(own ? {} : { windowMs, limit }),
+    limits: own ? options.limits : window(limit, windowMs),
+    message: options.message ?? 'Too many requests, please try again later.',
+    statusCode: status(options.statusCode ?? 429),
+    handler: fn('handler', options.handler),
+    legacyHeaders: bool('legacyHeaders', options.legacyHeaders ?? options.headers ?? !own),
+    standardHeaders: draft(options.standardHeaders ?? (own && 'draft-8')),
+    identifier: identifier(options.identifier ?? (own ? undefined : `${limit}-in-${duration(windowMs)}`)),
+    requestPropertyName: check.text('requestPropertyName', options.requestPropertyName ?? 'rateLimit'),
+    skip: fn('skip', options.skip) ?? (() => false),
+    keyGenerator: fn('keyGenerator', options.keyGenerator),
+    ipv6Subnet: subnet(options.ipv6Subnet ?? 56),
+    passOnStoreError: bool('passOnStoreError', options.passOnStoreError ?? false),
+    store: uri(options.store ?? 'memory:'),
+    clock: options.clock,
+    prefix: check.text('prefix', options.prefix ?? ''),
+  });
+}
+
+/** The algorithm of express-rate-limit: a window from the first request, and 0 refuses everything. */
+function window(limit, windowMs) {
+  if (typeof limit === 'function') throw unsupported('limit', limit, 'it must be a number');
+  if (limit === 0) return Limit.deny();
+  return Limit.fixedWindow(limit, check.number('windowMs', windowMs), { anchor: 'first' });
+}
+
+/** A window as the names of policies have it: `1min`, `1.5sec`, `2hrs`. */
+function duration(ms) {
+  const seconds = ms / 1000;
+  if (seconds < 60) return `${seconds}sec`;
+  if (seconds < 3600) return `${seconds / 60}min`;
+  const [count, unit] = seconds < 86_400 ? [seconds / 3600, 'hr'] : [seconds / 86_400, 'day'];
+  return `${count}${unit}${count > 1 ? 's' : ''}`;
+}
+
+function draft(value) {
+  if (value === true) return 'draft-6';
+  if (value === false || DRAFTS.includes(value)) return value;
+  throw invalid('standardHeaders', value, `it must be true, false or one of ${DRAFTS.join(', ')}`);
+}
+
+function subnet(value) {
+  if (typeof value === 'function') throw unsupported('ipv6Subnet', value, 'it must be a number or false');
+  if (value === false || (Number.isInteger(value) && value >= 1 && value <= 128)) return value;
+  throw invalid('ipv6Subnet', value, 'it must be an integer from 1 to 128, or false');
+}
+
+function status(value) {
+  if (Number.isInteger(value) && value >= 200 && value <= 999) return value;
+  throw invalid('statusCode', value, 'it must be an HTTP status from 200 to 999');
+}
+
+function uri(value) {
+  if (typeof value === 'string') return value;
+  throw unsupported('store', value, "a store is named by its URI: 'memory:' or 'redis://HOST'");
+}
+
+function identifier(value) {
+  if (value === undefined || typeof value === 'string' || typeof value === 'function') return value;
+  throw invalid('identifier', value, 'it must be a string or a function');
+}
+
+function fn(name, value) {
+  if (value === undefined || typeof value === 'function') return value;
+  throw invalid(name, value, 'it must be a function');
+}
+
+function bool(name, value) {
+  if (typeof value === 'boolean') return value;
+  throw invalid(name, value, 'it must be true or false');
+}
+
+function invalid(name, value, right) {
+  return new MirabError('invalid_argument', `${name} ${check.show(value)}: ${right}`);
+}
+
+function unsupported(name, value, right) {
+  return new MirabError('unsupported', `${name} ${check.show(value)}: ${right}`);
+}
+
+/** The key of a client's address: IPv6 masked to `ipv6Subnet` bits, IPv4 mapped into IPv6 as IPv4. */
+function ipKeyGenerator(ip, ipv6Subnet = 56) {
+  const address = check.text('ip', ip);
+  if (subnet(ipv6Subnet) === false) return address;
+  return native.httpClientKey(address, ipv6Subnet) ?? address;
+}
+
+module.exports = { ipKeyGenerator, readOptions };

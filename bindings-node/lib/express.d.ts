@@ -1,0 +1,81 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import type { Clock, Limits } from '../index.js';
+
+declare function rateLimit(options?: rateLimit.Options): rateLimit.RateLimitRequestHandler;
+
+declare namespace rateLimit {
+  /** A request of `node:http`, with whatever the framework adds to it. */
+  type Request = IncomingMessage & Record<string, any>;
+  type Response = ServerResponse & Record<string, any>;
+  type Next = (error?: any) => void;
+  type Valued<T> = T | ((request: Request, response: Response) => T | Promise<T>);
+
+  /** What later handlers find on the request. */
+  interface RateLimitInfo {
+    limit: number;
+    used: number;
+    remaining: number;
+    resetTime: Date;
+    key: string;
+  }
+
+  type DraftHeadersVersion = 'draft-6' | 'draft-7' | 'draft-8';
+  type RateLimitExceededEventHandler = (request: Request, response: Response, next: Next, options: Config) => unknown;
+
+  interface Options {
+    /** The window, in milliseconds, from a client's first request. Default 60000. */
+    windowMs?: number | undefined;
+    /** Requests in each window; 0 refuses all. Default 5. */
+    limit?: number | undefined;
+    /** The older name of `limit`. */
+    max?: number | undefined;
+    /** In place of windowMs and limit: mirab's notation, a Limit, or several. */
+    limits?: Limits | undefined;
+    /** A store's URI. Default `memory:`. */
+    store?: string | undefined;
+    clock?: Clock | undefined;
+    /** Put before every key, so that limiters with equal limits on one store do not share. */
+    prefix?: string | undefined;
+    message?: Valued<any>;
+    /** Default 429. */
+    statusCode?: number | undefined;
+    handler?: RateLimitExceededEventHandler | undefined;
+    /** `X-RateLimit-*`. Default true; with `limits` false. */
+    legacyHeaders?: boolean | undefined;
+    /** The older name of `legacyHeaders`. */
+    headers?: boolean | undefined;
+    /** `RateLimit-*`; true means draft-6. Default false; with `limits` draft-8. */
+    standardHeaders?: boolean | DraftHeadersVersion | undefined;
+    /** The policy's name in the headers of draft-8. */
+    identifier?: Valued<string> | undefined;
+    /** Default `rateLimit`. */
+    requestPropertyName?: string | undefined;
+    /** Requests that it is true for are not limited. */
+    skip?: ((request: Request, response: Response) => boolean | Promise<boolean>) | undefined;
+    /** Default: the client's address. */
+    keyGenerator?: ((request: Request, response: Response) => string | Promise<string>) | undefined;
+    /** How many bits of an IPv6 address name a client, 1 to 128; false for the whole text. Default 56. */
+    ipv6Subnet?: number | false | undefined;
+    /** Lets requests pass, with one warning, while the store fails. Default false: the error goes to `next`. */
+    passOnStoreError?: boolean | undefined;
+  }
+
+  /** The options in use, given to `handler`. */
+  type Config = Readonly<Options> & { readonly message: any; readonly statusCode: number };
+
+  interface RateLimitRequestHandler {
+    (request: IncomingMessage, response: ServerResponse, next: Next): Promise<void>;
+    /** Forgets what a key has used. */
+    resetKey(key: string): Promise<void>;
+    /** What a key has used; undefined for nothing. */
+    getKey(key: string): Promise<{ totalHits: number; resetTime: Date } | undefined>;
+  }
+
+  /** The key of a client's address, for key generators: IPv6 masked, IPv4 mapped into IPv6 as IPv4. */
+  function ipKeyGenerator(ip: string, ipv6Subnet?: number | false): string;
+
+  export { rateLimit, rateLimit as default };
+}
+
+export = rateLimit;

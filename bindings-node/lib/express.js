@@ -1,0 +1,147 @@
+'use strict';
+
+const native = require('./native.js');
+const { ipKeyGenerator, readOptions } = require('./express-options.js');
+const { Limiter, acquireHeld, nowMs } = require('./limiter.js');
+
+/** The key that all requests without an identity share. */
+const ANONYMOUS = 'anonymous';
+
+/** A middleware for Express, Connect and bare `node:http`; the option names are express-rate-limit's. */
+function rateLimit(options) {
+  const config = readOptions(options);
+  const limiter = new Limiter(config.limits, { store: config.store, clock: config.clock });
+  const families = familiesOf(config);
+  const warn = oncePerReason();
+
+  async function middleware(request, response, next) {
+    let passes;
+    try {
+      passes = await answer(request, response, next);
+    } catch (error) {
+      next(error);
+      return;
+    }
+    if (passes) next(); // out of the try: what comes after throws to its own caller
+  }
+
+  /** Whether the request may go on; a refusal is answered here. */
+  async function answer(request, response, next) {
+    if (await config.skip(request, response)) return true;
+    const key = await keyOf(request, response);
+    let outcome;
+    try {
+      outcome = await acquireHeld(limiter, config.prefix + key);
+    } catch (error) {
+      if (!config.passOnStoreError || !error.kind?.startsWith('store_')) throw error;
+      warn(`the store failed and requests pass unlimited, as passOnStoreError says: ${error.message}`);
+      return true;
+    }
+    const { decision, held } = outcome;
+    try {
+      request[config.requestPropertyName] = infoOf(decision, key, nowMs(limiter));
+      if (families.length > 0 && !response.headersSent) {
+        const policy = typeof config.identifier === 'function' ? await config.identifier(request, response) : config.identifier;
+        setHeaders(response, native.httpHeaders(held, families, policy, key, nowMs(limiter)), config, nowMs(limiter));
+      }
+    } finally {
+      native.decisionFree(held);
+    }
+    if (decision.allowed) return true;
+    await (config.handler ?? refuse)(request, response, next, config);
+    return false;
+  }
+
+  async function keyOf(request, response) {
+    const given = config.keyGenerator ? await config.keyGenerator(request, response) : addressOf(request, config.ipv6Subnet);
+    if (given === undefined || given === null || given === '') {
+      warn(`a request has no ${config.keyGenerator ? 'key' : 'address'}: all such requests share the key "${ANONYMOUS}"`);
+      return ANONYMOUS;
+    }
+    return String(given);
+  }
+
+  /** Forgets what a key has used. */
+  middleware.resetKey = (key) => limiter.reset(config.prefix + key);
+
+  /** What a key has used and when it is free again; undefined when it has used nothing. */
+  middleware.getKey = async (key) => {
+    const decision = await limiter.peek(config.prefix + key, 0);
+    if (decision.used === 0) return undefined;
+    return { totalHits: decision.used, resetTime: after(nowMs(limiter), decision.resetAfterMs) };
+  };
+
+  return middleware;
+}
+
+function familiesOf({ legacyHeaders, standardHeaders }) {
+  const families = [];
+  if (legacyHeaders) families.push('x-ratelimit-epoch');
+  // The draft's list with the blanks that express-rate-limit writes.
+  if (standardHeaders) families.push(standardHeaders === 'draft-8' ? 'draft-8-spaced' : standardHeaders);
+  return families;
+}
+
+function addressOf(request, ipv6Subnet) {
+  const ip = request.ip ?? request.socket?.remoteAddress;
+  return ip && ipKeyGenerator(ip, ipv6Subnet);
+}
+
+/** What handlers find on the request. */
+function infoOf(decision, key, now) {
+  const { limit, used, remaining, retryAfterMs, resetAfterMs } = decision;
+  const info = { limit, used, remaining, resetTime: after(now, retryAfterMs ?? resetAfterMs), key };
+  return Object.defineProperty(info, 'current', { value: used }); // the older name of `used`
+}
+
+function after(now, ms) {
+  return new Date(Math.ceil(now + ms));
+}
+
+/** Draft 8 is a list, to which each limiter of a request adds its own; the older fields hold one. */
+function setHeaders(response, fields, { legacyHeaders, standardHeaders }, now) {
+  if (legacyHeaders) response.setHeader('Date', new Date(now).toUTCString());
+  for (let index = 0; index < fields.length; index += 2) {
+    const [name, value] = [fields[index], fields[index + 1]];
+    if (standardHeaders === 'draft-8' && name.startsWith('RateLimit')) response.appendHeader(name, value);
+    else response.setHeader(name, value);
+  }
+}
+
+/** The default answer to a refused request. */
+async function refuse(request, response, _next, { message, statusCode }) {
+  response.statusCode = statusCode;
+  const body = typeof message === 'function' ? await message(request, response) : message;
+  if (response.writableEnded) return;
+  if (typeof response.send === 'function') {
+    response.send(body);
+    return;
+  }
+  const [type, bytes] = encode(body);
+  if (!response.hasHeader('Content-Type')) response.setHeader('Content-Type', type);
+  response.end(bytes);
+}
+
+/** A body and its type, where there is no Express to do it. */
+function encode(body) {
+  if (typeof body === 'string') return ['text/plain; charset=utf-8', body];
+  if (body instanceof Uint8Array) return ['application/octet-stream', body];
+  return ['application/json; charset=utf-8', JSON.stringify(body)];
+}
+
+/** Warnings of one limiter: each reason once. */
+function oncePerReason() {
+  const told = new Set();
+  return (text) => {
+    const reason = text.split(':')[0];
+    if (told.has(reason)) return;
+    told.add(reason);
+    process.emitWarning(`mirab/express: ${text}`, 'MirabWarning');
+  };
+}
+
+module.exports = rateLimit;
+module.exports.rateLimit = rateLimit;
+module.exports.default = rateLimit;
+module.exports.ipKeyGenerator = ipKeyGenerator;
+Object.defineProperty(module.exports, '__esModule', { value: true });

@@ -1,0 +1,119 @@
+'use strict';
+
+const { inspect } = require('node:util');
+
+const check = require('./arguments.js');
+const { MirabError } = require('./error.js');
+const native = require('./native.js');
+
+const OWN = Symbol('made by mirab');
+const INVALID = 'invalid_limit';
+
+/** An algorithm with its numbers. Made by the static methods; never changes. */
+class Limit {
+  #text;
+  #scope;
+
+  constructor(own, text, scope = '') {
+    if (own !== OWN) throw new MirabError('unsupported', 'a Limit is made by Limit.parse, Limit.tokenBucket or Limit.fixedWindow');
+    this.#text = text;
+    this.#scope = scope;
+  }
+
+  /** Exactly one limit in mirab's notation: `'100/second burst 300'`. */
+  static parse(text) {
+    return new Limit(OWN, native.limitParse(check.text('limit', text, INVALID)));
+  }
+
+  /**
+   * `tokenBucket(limit, perMs, { capacity, name })`, or `tokenBucket({ capacity, refillRate, name })`
+   * with tokens a second as a number or exact text (`'1/3'`).
+   */
+  static tokenBucket(limit, perMs, options) {
+    if (limit !== null && typeof limit === 'object') {
+      const { capacity, refillRate, name } = check.options('the options of tokenBucket', limit, ['capacity', 'refillRate', 'name']);
+      const text = native.limitTokenBucketRefilled(check.integer('capacity', capacity, INVALID), rate(refillRate));
+      return named(text, name);
+    }
+    const { capacity, name } = check.options('the options of tokenBucket', options, ['capacity', 'name']);
+    const text = native.limitTokenBucket(
+      check.integer('limit', limit, INVALID),
+      check.number('perMs', perMs, INVALID),
+      capacity === undefined ? undefined : check.integer('capacity', capacity, INVALID),
+    );
+    return named(text, name);
+  }
+
+  /** `fixedWindow(limit, perMs, { anchor, name })`: windows by the clock, or from the first request. */
+  static fixedWindow(limit, perMs, options) {
+    const { anchor = 'clock', name } = check.options('the options of fixedWindow', options, ['anchor', 'name']);
+    const text = native.limitFixedWindow(
+      check.integer('limit', limit, INVALID),
+      check.number('perMs', perMs, INVALID),
+      check.text('anchor', anchor, INVALID),
+    );
+    return named(text, name);
+  }
+
+  /** Refuses everything. */
+  static deny() {
+    return new Limit(OWN, native.limitDeny());
+  }
+
+  /** Admits everything. */
+  static unlimited() {
+    return new Limit(OWN, native.limitUnlimited());
+  }
+
+  /** The same limit under a name of its own, which keeps its buckets when its numbers change. */
+  withName(name) {
+    return new Limit(OWN, native.limitWithName(this.#text, check.text('name', name, INVALID)), this.#scope);
+  }
+
+  /** The same limit with buckets of its own, such as a route's. */
+  withScope(scope) {
+    native.limitWithScope(this.#text, check.text('scope', scope, INVALID));
+    return new Limit(OWN, this.#text, scope);
+  }
+
+  /** The canonical notation, the same text in every language; the scope is no part of it. */
+  toString() {
+    return this.#text;
+  }
+
+  toJSON() {
+    return this.#text;
+  }
+
+  [inspect.custom]() {
+    return `Limit(${this.#text}${this.#scope && ` !${this.#scope}`})`;
+  }
+
+  /** What `limits` says, as the texts and scopes that the addon takes. */
+  static list(limits) {
+    const list = Array.isArray(limits) ? limits : [limits];
+    const texts = [];
+    const scopes = [];
+    for (const limit of list) {
+      const own = limit !== null && typeof limit === 'object' && #text in limit;
+      if (!own && typeof limit !== 'string') {
+        throw new MirabError(INVALID, `limits ${check.show(limit)}: they must be a notation such as '5/minute', a Limit, or an array of these`);
+      }
+      texts.push(own ? limit.#text : limit);
+      scopes.push(own ? limit.#scope : '');
+    }
+    return { texts, scopes };
+  }
+}
+
+function named(text, name) {
+  const limit = new Limit(OWN, text);
+  return name === undefined ? limit : limit.withName(name);
+}
+
+function rate(value) {
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
+  return check.text('refillRate', value, INVALID);
+}
+
+module.exports = { Limit };

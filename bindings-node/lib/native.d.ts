@@ -1,0 +1,49 @@
+// The addon's functions, for readers and the tests: they compare these names with what it exports.
+// Numbers named limiter, clock and held are handles; times are milliseconds since 1970.
+
+export type Key = string | Uint8Array;
+
+/** Where synchronous decisions arrive; `src/decision.rs` says what stands where. */
+export const results: Float64Array;
+export const version: string;
+
+export function setErrorClass(errorClass: new (kind: string, message: string) => Error): void;
+export function errorKinds(): string[];
+
+export function limitParse(text: string): string;
+export function limitTokenBucket(limit: number, perMs: number, capacity?: number): string;
+export function limitTokenBucketRefilled(capacity: number, refillRate: string): string;
+export function limitFixedWindow(limit: number, perMs: number, anchor: string): string;
+export function limitDeny(): string;
+export function limitUnlimited(): string;
+export function limitWithName(text: string, name: string): string;
+export function limitWithScope(text: string, scope: string): string;
+
+export function clockNew(startUs: number): number;
+export function clockFree(clock: number): void;
+export function clockAdvanceMs(clock: number, ms: number): void;
+export function clockAdvanceUs(clock: number, us: number): void;
+export function clockSetUs(clock: number, us: number): void;
+export function clockNowUs(clock: number): number;
+
+export function limiterNew(limits: string[], scopes: string[], store: string, onStoreFailure: string, clock?: number): number;
+export function limiterFree(limiter: number): void;
+export function limiterClose(limiter: number): void;
+export function limiterIsLocal(limiter: number): boolean;
+export function limiterNames(limiter: number): string[];
+
+export function acquire(limiter: number, key: Key, cost: number, time?: number): void;
+export function acquireHeld(limiter: number, key: Key, cost: number, time?: number): void;
+export function allow(limiter: number, key: Key, cost: number, time?: number): boolean;
+export function peek(limiter: number, key: Key, cost: number, time?: number): void;
+export function reset(limiter: number, key: Key, cost: 0, time?: number): void;
+
+export function acquireAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
+export function acquireHeldAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
+export function allowAsync(limiter: number, key: Key, cost: number, time?: number): Promise<boolean>;
+export function peekAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
+export function resetAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<void>;
+
+export function decisionFree(held: number): void;
+export function httpHeaders(held: number, families: string[], policyName: string | undefined, partitionKey: string | undefined, unixMs: number): string[];
+export function httpClientKey(address: string, ipv6Prefix: number): string | undefined;

@@ -1,0 +1,80 @@
+//! A decision as numbers: `lib/decision.js` reads them in this order.
+
+use std::time::Duration;
+
+use mirab::{Decision, Result};
+
+use crate::js::{Call, Context, IntoJs, Value};
+
+/// A decision on its way to JavaScript, and whether it stays here for its headers.
+pub struct Outcome {
+    decision: Decision,
+    held: bool,
+}
+
+impl Outcome {
+    pub fn told(decision: Decision) -> Self {
+        Self { decision, held: false }
+    }
+
+    pub fn held(decision: Decision) -> Self {
+        Self { decision, held: true }
+    }
+
+    /// allowed, limit, used, remaining, retry after, reset after, delay, never, degraded, which
+    /// limit decided, the number of the held decision, how many limits; then of each limit
+    /// limit, used, remaining, reset after, next after. Durations are microseconds; -1: absent.
+    fn numbers(&self, context: &Context<'_>) -> impl Iterator<Item = f64> {
+        let d = &self.decision;
+        let decided = d.standings().iter().position(|s| s.name() == d.limit_name());
+        let held = self.held.then(|| context.state().decisions.borrow_mut().insert(d.clone()));
+        let head = [
+            flag(d.allowed()),
+            d.limit() as f64,
+            d.used() as f64,
+            d.remaining() as f64,
+            us(d.retry_after()),
+            us(Some(d.reset_after())),
+            us(Some(d.delay())),
+            flag(d.never()),
+            flag(d.degraded()),
+            number(decided),
+            number(held),
+            d.standings().len() as f64,
+        ];
+        head.into_iter().chain(d.standings().iter().flat_map(|s| {
+            let counts = [s.limit, s.used, s.remaining].map(|count| count as f64);
+            counts.into_iter().chain([us(Some(s.reset_after)), us(s.next_after)])
+        }))
+    }
+
+    /// Writes it to the shared array.
+    pub fn write(&self, context: &Context<'_>) -> Result<Value> {
+        context.write_results(self.numbers(context));
+        context.give(())
+    }
+}
+
+impl IntoJs for Outcome {
+    fn into_js(self, context: &Context<'_>) -> Result<Value> {
+        context.give(self.numbers(context).collect::<Vec<_>>())
+    }
+}
+
+/// `(heldDecision)`.
+pub fn free(call: &Call<'_>) -> Result<Value> {
+    call.state().decisions.borrow_mut().try_remove(call.handle(0)?);
+    call.give(())
+}
+
+fn flag(value: bool) -> f64 {
+    f64::from(u8::from(value))
+}
+
+fn number(index: Option<usize>) -> f64 {
+    index.map_or(-1.0, |index| index as f64)
+}
+
+fn us(duration: Option<Duration>) -> f64 {
+    duration.map_or(-1.0, |duration| duration.as_micros() as f64)
+}

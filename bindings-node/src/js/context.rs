@@ -1,0 +1,106 @@
+//! What one JavaScript environment (the main thread, a worker) owns.
+
+use std::cell::{Cell, RefCell};
+use std::ptr;
+
+use mirab::{Decision, Error, ErrorKind, Limiter, ManualClock, Result};
+use napi_sys as sys;
+use slab::Slab;
+
+use super::value::{IntoJs, Value};
+
+/// How many numbers the array holds through which synchronous decisions reach JavaScript.
+pub const RESULTS: usize = 128;
+
+/// The objects of one environment, which JavaScript names by number. Only its thread touches it.
+#[derive(Default)]
+pub struct State {
+    pub limiters: RefCell<Slab<Limiter>>,
+    pub clocks: RefCell<Slab<ManualClock>>,
+    /// Decisions that wait for [`crate::http::headers`].
+    pub decisions: RefCell<Slab<Decision>>,
+    pub(super) results: Cell<*mut f64>,
+    pub(super) error_class: Cell<sys::napi_ref>,
+}
+
+/// An environment during one callback.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub(super) env: sys::napi_env,
+    pub(super) state: &'a State,
+}
+
+impl<'a> Context<'a> {
+    pub fn state(&self) -> &'a State {
+        self.state
+    }
+
+    /// A value for JavaScript.
+    pub fn give(&self, value: impl IntoJs) -> Result<Value> {
+        value.into_js(self)
+    }
+
+    /// Writes `numbers` to the array that JavaScript shares, as far as it reaches.
+    pub fn write_results(&self, numbers: impl IntoIterator<Item = f64>) {
+        let results = self.state.results.get();
+        for (index, number) in numbers.into_iter().take(RESULTS).enumerate() {
+            // SAFETY: `results` is the memory of an array buffer of RESULTS doubles, which the
+            // module's exports hold and nobody detaches; only this thread uses it.
+            unsafe { results.add(index).write(number) };
+        }
+    }
+
+    /// The JavaScript error for `error`: an instance of the registered class.
+    pub(super) fn error(&self, error: &Error) -> Result<Value> {
+        let arguments = [self.give(error.kind().name())?.0, self.give(&*error.to_string())?.0];
+        let mut class = ptr::null_mut();
+        let mut instance = ptr::null_mut();
+        // SAFETY: `env` is alive during a callback, and the out-pointers are ours.
+        unsafe {
+            check(
+                sys::napi_get_reference_value(self.env, self.state.error_class.get(), &mut class),
+                "reading the error class",
+            )?;
+            check(
+                sys::napi_new_instance(self.env, class, arguments.len(), arguments.as_ptr(), &mut instance),
+                "making an error",
+            )?;
+        }
+        Ok(Value(instance))
+    }
+
+    /// Throws `error` in JavaScript, unless an exception is on its way already.
+    pub(super) fn throw(&self, error: &Error) {
+        let mut pending = false;
+        // SAFETY: as in `error`; the texts are NUL-terminated.
+        unsafe {
+            sys::napi_is_exception_pending(self.env, &mut pending);
+            if pending {
+                return;
+            }
+            match self.error(error) {
+                Ok(value) => sys::napi_throw(self.env, value.0),
+                Err(_) => sys::napi_throw_error(
+                    self.env,
+                    c"MIRAB_INTERNAL".as_ptr(),
+                    c"mirab could not make an error object".as_ptr(),
+                ),
+            };
+        }
+    }
+}
+
+/// A Node-API status as a result; `what` says what was tried.
+pub(super) fn check(status: sys::napi_status, what: &str) -> Result<()> {
+    if status == sys::Status::napi_ok {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Internal, format!("Node-API status {status} while {what}")))
+}
+
+/// What a caught panic becomes.
+pub(super) fn fault(panic: &(dyn std::any::Any + Send)) -> Error {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Error::new(ErrorKind::Internal, format!("a fault in mirab: {}", text.unwrap_or("no description")))
+}

@@ -1,0 +1,13 @@
+//! The layer over Node-API, and the only place with `unsafe`: a module of safe functions
+//! `fn(&Call) -> Result<Value>`, whose errors and panics become thrown `MirabError`s.
+
+mod call;
+mod context;
+mod module;
+mod value;
+mod work;
+
+pub use call::Call;
+pub use context::Context;
+pub use module::Export;
+pub use value::{IntoJs, Value};
