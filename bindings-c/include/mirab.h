@@ -296,7 +296,8 @@ typedef struct mirab_decision {
     bool degraded;
     uint8_t _reserved_flags[1];
     /**
-     * Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`.
+     * Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`;
+     * `UINT32_MAX` when something else than a limit did.
      */
     uint32_t limit_index;
     /**

@@ -22,7 +22,8 @@ pub struct mirab_decision {
     pub degraded: bool,
     #[doc(hidden)]
     pub _reserved_flags: [u8; 1],
-    /// Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`.
+    /// Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`;
+    /// `UINT32_MAX` when something else than a limit did.
     pub limit_index: u32,
     /// The capacity of the limit that decided, in units of cost.
     pub limit: u64,

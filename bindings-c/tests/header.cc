@@ -20,6 +20,6 @@ int main() {
     const mirab_result result = mirab_limiter_acquire(
         limiter.get(), reinterpret_cast<const uint8_t *>(key.data()), key.size(), 1, &error, &decision);
     const bool right = result == MIRAB_OK && decision.allowed && decision.remaining == 4;
-    std::printf("c++: %d passed, %d failed\n", right, !right);
+    std::printf("cxx: %d passed, %d failed\n", right, !right);
     return right ? 0 : 1;
 }
