@@ -55,6 +55,6 @@ pub fn given(ms: f64) -> Result<Time> {
     }
     Err(Error::new(
         ErrorKind::InvalidArgument,
-        format!("the clock returned {ms}: it must return milliseconds since 1970, as Date.now does"),
+        format!("the clock returned {ms:?}: it must return milliseconds since 1970, as Date.now does"),
     ))
 }

@@ -1,0 +1,71 @@
+'use strict';
+
+const { spawn } = require('node:child_process');
+const { randomUUID } = require('node:crypto');
+const http = require('node:http');
+const { join } = require('node:path');
+
+const ROOT = join(__dirname, '..');
+
+/** A key space of its own on the Redis of the tests, which must be there. */
+function redis() {
+  const uri = process.env.MIRAB_TEST_REDIS;
+  if (!uri) throw new Error('MIRAB_TEST_REDIS is not set: run the tests with scripts/with-redis.sh');
+  return `${uri}?timeout_ms=5000&prefix=${randomUUID()}`;
+}
+
+/** Every store, by a name for the test. */
+const stores = { memory: () => 'memory:', redis };
+
+/** A check that an error is a MirabError of this code whose message has these texts. */
+function failure(code, ...texts) {
+  return (error) => {
+    const { MirabError } = require('..');
+    return (
+      error instanceof MirabError &&
+      error.code === code &&
+      (texts.every((text) => error.message.includes(text)) || fail(`"${error.message}" lacks ${texts}`))
+    );
+  };
+}
+
+function fail(message) {
+  throw new Error(message);
+}
+
+/** Runs node in the package's folder; it must end by itself before the kill timer. */
+function node(args, { env = {}, input, cwd = ROOT, killAfterMs = 15_000 } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd, env: { ...process.env, ...env } });
+    const timer = setTimeout(() => child.kill('SIGKILL'), killAfterMs);
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (data) => (stdout += data));
+    child.stderr.on('data', (data) => (stderr += data));
+    child.on('error', reject);
+    child.on('close', (status, signal) => {
+      clearTimeout(timer);
+      resolve({ status, signal, stdout, stderr });
+    });
+    child.stdin.end(input);
+  });
+}
+
+/** Serves `app` (a request listener) while `run` asks; `ask(path, headers)` answers like fetch, with `body`. */
+async function serve(app, run, host = '127.0.0.1') {
+  const server = http.createServer(app);
+  await new Promise((resolve) => server.listen(0, host, resolve));
+  const { port } = server.address();
+  const ask = async (path = '/', headers = {}) => {
+    const response = await fetch(`http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`, { headers });
+    return { status: response.status, headers: response.headers, body: await response.text() };
+  };
+  try {
+    return await run(ask);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+module.exports = { ROOT, failure, node, redis, serve, stores };
