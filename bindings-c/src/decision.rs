@@ -44,14 +44,15 @@ pub struct mirab_decision {
 
 const _: () = assert!(size_of::<mirab_decision>() == 128);
 
-impl mirab_decision {
-    pub(crate) fn new(decision: &Decision, limit_index: u32) -> Self {
+impl From<&Decision> for mirab_decision {
+    fn from(decision: &Decision) -> Self {
         Self {
             allowed: decision.allowed(),
             never: decision.never(),
             degraded: decision.degraded(),
             _reserved_flags: [0; 1],
-            limit_index,
+            // A policy has at most 16 limits.
+            limit_index: decision.limit_index() as u32,
             limit: decision.limit(),
             used: decision.used(),
             remaining: decision.remaining(),

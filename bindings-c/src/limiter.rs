@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char};
 
-use mirab::{Decision, Error, ErrorKind, Limiter, Policy, Store};
+use mirab::{Error, ErrorKind, Limiter, Policy, Store};
 
 use crate::decision::mirab_decision;
 use crate::error::{Failure, mirab_error, mirab_result};
@@ -33,13 +33,6 @@ impl mirab_limiter {
             builder = options.apply(builder);
         }
         Ok(Self { inner: builder.build()?, names })
-    }
-
-    fn describe(&self, decision: &Decision) -> mirab_decision {
-        let decided = decision.limit_name();
-        let index = self.names.iter().position(|name| name.as_bytes() == decided.as_bytes());
-        // A policy has at most 16 limits.
-        mirab_decision::new(decision, index.map_or(u32::MAX, |index| index as u32))
     }
 }
 
@@ -119,7 +112,7 @@ pub unsafe extern "C" fn mirab_limiter_acquire(
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let decision = limiter.inner.acquire(key, natural(cost, "cost")?)?;
-        out.write(limiter.describe(&decision));
+        out.write(mirab_decision::from(&decision));
         Ok(())
     })
 }
@@ -160,7 +153,7 @@ pub unsafe extern "C" fn mirab_limiter_peek(
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let decision = limiter.inner.peek(key, natural(cost, "cost")?)?;
-        out.write(limiter.describe(&decision));
+        out.write(mirab_decision::from(&decision));
         Ok(())
     })
 }

@@ -118,6 +118,11 @@ impl Decision {
         self.decided().name()
     }
 
+    /// The place in the policy of the limit that decided.
+    pub fn limit_index(&self) -> usize {
+        self.deciding
+    }
+
     /// Whether no wait helps: the cost is above the capacity, or everything is denied.
     pub fn never(&self) -> bool {
         self.never

@@ -38,3 +38,7 @@ pub use limit::Limit;
 pub use limiter::{Limiter, LimiterBuilder};
 pub use policy::Policy;
 pub use store::Store;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

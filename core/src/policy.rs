@@ -63,6 +63,12 @@ impl Policy {
         &self.parts.buckets
     }
 
+    /// Whether no wait helps a request of this cost.
+    #[cfg(feature = "redis")]
+    pub(crate) fn never_admits(&self, cost: u64) -> bool {
+        self.limits().iter().any(|limit| limit.never_admits(cost))
+    }
+
     pub(crate) fn reads_wall(&self) -> bool {
         self.parts.reads_wall
     }

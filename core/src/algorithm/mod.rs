@@ -5,13 +5,13 @@
 //! lock and keeps the order; a store that decides elsewhere (a script) still uses the last two.
 
 pub(crate) mod fixed_window;
-mod interval;
+pub(crate) mod interval;
 pub(crate) mod token_bucket;
 
 use crate::clock::Now;
 use crate::key::MAX_COST;
 use fixed_window::{FixedWindow, Window};
-pub(crate) use interval::{MAX_SPAN_US, Span};
+pub(crate) use interval::MAX_SPAN_US;
 use token_bucket::{Tat, TokenBucket};
 
 /// An algorithm with its numbers.
@@ -69,6 +69,7 @@ impl Algorithm {
     }
 
     /// Whether anything is stored for it.
+    #[cfg(feature = "redis")]
     pub fn has_state(&self) -> bool {
         matches!(self, Self::TokenBucket(_) | Self::FixedWindow(_))
     }

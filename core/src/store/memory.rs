@@ -17,6 +17,13 @@ use crate::{Error, ErrorKind, Result};
 /// A power of two; the stripe follows from the key alone, so that a policy takes one lock.
 const STRIPES: usize = 64;
 
+/// Room that a table begins with.
+const LEAST_ROOM: usize = 8;
+
+/// How long what says nothing is kept: a second, or a day under a given clock, as on Redis.
+const MARGIN_US: u64 = 1_000_000;
+const GIVEN_MARGIN_US: u64 = 86_400_000_000;
+
 pub(crate) struct MemoryStore {
     stripes: Box<[Stripe]>,
 }
@@ -68,34 +75,33 @@ impl MemoryStore {
         let table = tables.of(request.time);
 
         let mut admitted = true;
-        let mut from_the_future = false;
+        let mut future: SmallVec<[bool; 2]> = SmallVec::new();
         let mut places: SmallVec<[Option<usize>; 2]> = SmallVec::new();
         let mut states = States::new();
         for (limit, bucket) in request.policy.limits().iter().zip(request.policy.buckets()) {
             let place = place(table, bucket.with_key(key));
             let mut state =
                 place.and_then(|it| table.get_bucket(it)).map_or(State::Fresh, |entry| entry.state);
-            from_the_future |= limit.algorithm().read(&mut state, now) == Found::Future;
+            future.push(limit.algorithm().read(&mut state, now) == Found::Future);
             admitted &= limit.algorithm().admits(&state, now, request.cost);
             places.push(place);
             states.push(state);
         }
 
-        if request.takes() && (admitted || from_the_future) {
+        if request.takes() {
             let policy = request.policy;
             for (index, (limit, bucket)) in policy.limits().iter().zip(policy.buckets()).enumerate() {
                 if admitted {
                     limit.algorithm().charge(&mut states[index], now, request.cost);
+                } else if !future[index] {
+                    continue;
                 }
                 match places[index].and_then(|it| table.get_bucket_mut(it)) {
                     Some(entry) => entry.state = states[index],
                     None if states[index] == State::Fresh => {}
                     None => {
-                        insert(
-                            table,
-                            Entry { fingerprint: bucket.with_key(key), state: states[index] },
-                            request.time,
-                        );
+                        let entry = Entry { fingerprint: bucket.with_key(key), state: states[index] };
+                        insert(table, entry, request.time);
                         // Growing moves what the places point at.
                         for (place, bucket) in places.iter_mut().zip(policy.buckets()).skip(index + 1) {
                             *place = self::place(table, bucket.with_key(key));
@@ -145,17 +151,21 @@ fn place(table: &HashTable<Entry>, fingerprint: Fingerprint) -> Option<usize> {
 
 fn insert(table: &mut HashTable<Entry>, entry: Entry, time: Time) {
     if table.len() == table.capacity() {
-        sweep(table, clock::resolve(time, true));
+        make_room(table, time);
     }
     table.insert_unique(entry.fingerprint.low, entry, |entry| entry.fingerprint.low);
 }
 
 /// Before a table grows it drops what says nothing any more: the work is paid by the inserts since
 /// the last time, and no thread is needed.
-fn sweep(table: &mut HashTable<Entry>, now: Now) {
-    table.retain(|entry| !entry.state.is_spent(now));
-    if table.len() > table.capacity() / 2 {
-        table.reserve(table.capacity().max(4), |entry| entry.fingerprint.low);
+fn make_room(table: &mut HashTable<Entry>, time: Time) {
+    // Kept a little longer, so that a clock that steps back finds what it had written.
+    let margin = if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US };
+    let Now { steady, wall } = clock::resolve(time, true);
+    let past = Now { steady: steady.saturating_sub(margin), wall: wall.saturating_sub(margin) };
+    table.retain(|entry| !entry.state.is_spent(past));
+    if table.len() > table.capacity() / 2 || table.capacity() == 0 {
+        table.reserve((table.capacity() + 1).max(LEAST_ROOM), |entry| entry.fingerprint.low);
     }
 }
 
@@ -191,7 +201,7 @@ mod tests {
         for round in 0..50_u64 {
             for key in 0..1_000_u64 {
                 let key = (round * 1_000 + key).to_be_bytes();
-                assert!(acquire(&store, &policy, &key, 1, round * 1_000_000).admitted);
+                assert!(acquire(&store, &policy, &key, 1, round * 86_400_000_000 * 2).admitted);
             }
         }
         assert!(entries(&store) < 6_000, "{}", entries(&store));

@@ -2,7 +2,7 @@
 --
 -- KEYS: one for each limit.
 -- ARGV: now in microseconds since 1970, or -1 for this server's time
---       "1" to take, "0" to ask
+--       "1" to take, "0" to ask, "2" to refuse and only write back what came from the future
 --       what a key outlives its state by, in milliseconds
 --       then for each limit, in the order of the keys:
 --         "t" cost.whole cost.fraction full.whole full.fraction q
@@ -18,10 +18,10 @@ if now < 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-local take = ARGV[2] == '1'
+local writes = ARGV[2] ~= '0'
 local margin = tonumber(ARGV[3])
 
-local admitted = true
+local admitted = ARGV[2] ~= '2'
 local future = {}
 local a, b = {}, {}
 local stop = {}
@@ -103,7 +103,7 @@ end
 
 at = 4
 for i = 1, #KEYS do
-  if take and (admitted or future[i]) then
+  if writes and (admitted or future[i]) then
     if admitted then
       a[i], b[i] = stop[i][1], stop[i][2]
     end

@@ -19,7 +19,7 @@ use crate::algorithm::State;
 use crate::clock::{self, Now, Time};
 use crate::policy::Policy;
 use crate::{Error, ErrorKind, Result};
-use script::Answer;
+use script::{Answer, Order};
 use transport::Transport;
 use uri::Settings;
 
@@ -47,22 +47,20 @@ pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
 impl RedisStore {
     pub fn decide(&self, request: &Request<'_>) -> Result<Outcome> {
         let policy = request.policy;
-        // What can never pass is only asked about: its numbers need not fit the script's.
-        let never = policy.limits().iter().any(|limit| limit.never_admits(request.cost));
-        let takes = request.takes() && !never;
+        let order = Order::of(request);
         let keys = self.keys(policy, request.key, request.time);
         if keys.is_empty() {
-            return Ok(stateless(request, never));
+            return Ok(stateless(request));
         }
         let mut command = redis::cmd("EVALSHA");
         command.arg(&**SCRIPT_DIGEST);
-        question(&mut command, &keys, request, takes);
+        question(&mut command, &keys, request, order);
         let value = self.ask(|connection| match command.query(connection) {
             // Nothing was executed, so that sending it again with the source charges once.
             Err(error) if error.kind() == Kind::Server(ServerErrorKind::NoScript) => {
                 let mut whole = redis::cmd("EVAL");
                 whole.arg(script::SOURCE);
-                question(&mut whole, &keys, request, takes);
+                question(&mut whole, &keys, request, order);
                 whole.query(connection)
             }
             answer => answer,
@@ -70,11 +68,14 @@ impl RedisStore {
         match script::answer(&value, request) {
             Some(Answer::Decided { admitted, now, states }) => {
                 let now = Now { steady: now, wall: now };
-                let fits = || {
-                    let mut asked = policy.limits().iter().zip(&states);
-                    asked.all(|(limit, state)| limit.algorithm().admits(state, now, request.cost))
+                // A question carries no cost: what it would do follows from the states.
+                let mut asked = policy.limits().iter().zip(&states);
+                let admitted = match order {
+                    Order::Ask => {
+                        asked.all(|(limit, state)| limit.algorithm().admits(state, now, request.cost))
+                    }
+                    Order::Take | Order::Refuse => admitted,
                 };
-                let admitted = if takes { admitted } else { !never && fits() };
                 Ok(Outcome { admitted, now, states })
             }
             Some(Answer::Corrupt(index)) => Err(Error::new(
@@ -150,13 +151,17 @@ impl RedisStore {
 static SCRIPT_DIGEST: LazyLock<Box<str>> =
     LazyLock::new(|| redis::Script::new(script::SOURCE).get_hash().into());
 
-fn question(command: &mut Cmd, keys: &[String], request: &Request<'_>, takes: bool) {
+fn question(command: &mut Cmd, keys: &[String], request: &Request<'_>, order: Order) {
     command.arg(keys.len()).arg(keys);
-    script::arguments(command, request, takes);
+    script::arguments(command, request, order);
 }
 
 /// `deny` and `unlimited` need nobody's answer.
-fn stateless(request: &Request<'_>, never: bool) -> Outcome {
+fn stateless(request: &Request<'_>) -> Outcome {
     let states = request.policy.limits().iter().map(|_| State::Fresh).collect();
-    Outcome { admitted: !never, now: clock::resolve(request.time, false), states }
+    Outcome {
+        admitted: !request.policy.never_admits(request.cost),
+        now: clock::resolve(request.time, false),
+        states,
+    }
 }

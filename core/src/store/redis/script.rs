@@ -3,8 +3,9 @@
 use redis::{Cmd, Value};
 
 use crate::algorithm::fixed_window::{Anchor, FixedWindow, Window};
+use crate::algorithm::interval::Span;
 use crate::algorithm::token_bucket::{Tat, TokenBucket};
-use crate::algorithm::{Algorithm, Span, State};
+use crate::algorithm::{Algorithm, State};
 use crate::clock::MAX_TIME_US;
 use crate::store::{Request, States};
 
@@ -18,13 +19,35 @@ const GIVEN_MARGIN_MS: u64 = 86_400_000;
 /// Digits of the start of a window that begins with a request: 2^52 has 16.
 const START_DIGITS: usize = 16;
 
-/// Adds the script's arguments behind its keys. A question (`takes` false) is asked at cost 0.
-pub(super) fn arguments(command: &mut Cmd, request: &Request<'_>, takes: bool) {
+/// What the script is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Only read.
+    Ask = 0,
+    /// Take the cost if every limit admits it.
+    Take = 1,
+    /// Refuse, since the cost can never pass, and write back what came from the future.
+    Refuse = 2,
+}
+
+impl Order {
+    pub fn of(request: &Request<'_>) -> Self {
+        match request.takes() {
+            false => Self::Ask,
+            true if request.policy.never_admits(request.cost) => Self::Refuse,
+            true => Self::Take,
+        }
+    }
+}
+
+/// Adds the script's arguments behind its keys. Only a cost that is to be taken is sent: it fits
+/// the script's numbers.
+pub(super) fn arguments(command: &mut Cmd, request: &Request<'_>, order: Order) {
     match request.time.given() {
-        Some(us) => command.arg(us).arg(takes as u8).arg(GIVEN_MARGIN_MS),
-        None => command.arg(-1).arg(takes as u8).arg(MARGIN_MS),
+        Some(us) => command.arg(us).arg(order as u8).arg(GIVEN_MARGIN_MS),
+        None => command.arg(-1).arg(order as u8).arg(MARGIN_MS),
     };
-    let cost = if takes { request.cost } else { 0 };
+    let cost = if order == Order::Take { request.cost } else { 0 };
     for limit in request.policy.limits() {
         match limit.algorithm() {
             Algorithm::TokenBucket(bucket) => token_bucket(command, bucket, cost),

@@ -1,0 +1,250 @@
+//! Long random histories: the library agrees with the slow model in every field, on every store, and
+//! keeps the promise of `retry_after`.
+//!
+//! `MIRAB_STEPS` (memory) and `MIRAB_STEPS_REDIS` lengthen the runs; a failure names its seed, and
+//! `MIRAB_SEED` plays it again.
+#![allow(missing_docs, clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::unwrap_used)]
+
+mod common;
+mod model;
+
+use std::time::Duration;
+
+use common::{Random, redis_store};
+use mirab::{Decision, Limit, Limiter, ManualClock, Policy, Store};
+use model::{Answer, Bucket, Model, Window};
+
+const LAST_US: u64 = 1 << 52;
+const COUNTS: [u64; 14] =
+    [1, 2, 3, 5, 7, 10, 60, 100, 999, 1_000, 1_001, 65_537, 999_999_937, u32::MAX as u64];
+const PERIODS: [u64; 10] = [
+    1,
+    7,
+    1_000,
+    1_500_000,
+    1_000_000,
+    60_000_000,
+    3_600_000_000,
+    86_400_000_000,
+    2_592_000_000_000,
+    1 << 50,
+];
+
+/// A limit in notation, without its name, and its model.
+struct Drawn {
+    notation: String,
+    model: Box<dyn Model>,
+}
+
+type Draw = fn(&mut Random) -> Drawn;
+
+fn bucket(random: &mut Random) -> Drawn {
+    loop {
+        let (count, period) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
+        let capacity = match random.below(4) {
+            0 => count,
+            1 => 1 + random.below(20),
+            2 => *random.pick(&COUNTS),
+            _ => 1 + random.below(u64::from(u32::MAX)),
+        };
+        let notation = format!("{count}/{period}us burst {capacity}");
+        if Limit::parse(&notation).is_ok() {
+            return Drawn { notation, model: Box::new(Bucket::new(count, period, capacity)) };
+        }
+    }
+}
+
+fn window(random: &mut Random) -> Drawn {
+    let (limit, period) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
+    drawn_window(limit, period, random.one_in(2))
+}
+
+fn drawn_window(limit: u64, period: u64, from_first: bool) -> Drawn {
+    let from = if from_first { " from first" } else { "" };
+    Drawn {
+        notation: format!("fixed_window: {limit}/{period}us{from}"),
+        model: Box::new(Window::new(limit, period, from_first)),
+    }
+}
+
+fn either(random: &mut Random) -> Drawn {
+    if random.one_in(2) { bucket(random) } else { window(random) }
+}
+
+/// Other numbers for the same named limit: windows keep period and anchor.
+fn redraw(random: &mut Random, old: &Drawn) -> Drawn {
+    match old.notation.strip_prefix("fixed_window: ") {
+        None => bucket(random),
+        Some(numbers) => {
+            let (_, rest) = numbers.split_once('/').unwrap();
+            let (period, rest) = rest.split_once("us").unwrap();
+            drawn_window(*random.pick(&COUNTS), period.parse().unwrap(), !rest.is_empty())
+        }
+    }
+}
+
+struct History {
+    store: Store,
+    clock: ManualClock,
+    drawn: Vec<Drawn>,
+    limiter: Limiter,
+    model: model::Policy,
+    random: Random,
+    now: u64,
+}
+
+impl History {
+    fn new(store: Store, draw: Draw, limits: u64, mut random: Random) -> Self {
+        let drawn: Vec<Drawn> = (0..limits).map(|_| draw(&mut random)).collect();
+        let clock = ManualClock::default();
+        let limiter = limiter(&drawn, &store, &clock);
+        let model = model::Policy::new(drawn.iter().map(|it| it.model.boxed()).collect());
+        let now = *random.pick(&[0, 1_790_000_000_123_457, LAST_US - 10_000_000]);
+        Self { store, clock, drawn, limiter, model, random, now }
+    }
+
+    fn step(&mut self) {
+        self.move_time();
+        if self.random.one_in(100) {
+            self.renumber();
+        }
+        let key = self.random.below(3);
+        let name = format!("key {key}");
+        if self.random.one_in(50) {
+            self.limiter.reset(&name).unwrap();
+            self.model.reset(key);
+        }
+        let cost = self.cost();
+        let take = !self.random.one_in(6);
+        let decision = match take {
+            true => self.limiter.acquire(&name, cost).unwrap(),
+            false => self.limiter.peek(&name, cost).unwrap(),
+        };
+        let expected = self.model.decide(key, self.now, cost, take);
+        assert_eq!(self.told(&decision), expected, "now {} cost {cost} take {take}: {decision:?}", self.now);
+        assert_eq!(decision.limit_name(), format!("n{}", expected.deciding));
+        assert_eq!(
+            decision.retry_after(),
+            (expected.retry_after > 0).then(|| Duration::from_micros(expected.retry_after))
+        );
+        // A question writes nothing, so that a state from the future stays there.
+        if let Some(wait) = decision.retry_after().filter(|_| take) {
+            self.check_promise(&name, cost, wait.as_micros() as u64);
+        }
+    }
+
+    /// The same cost is admitted at that microsecond, and refused one before.
+    fn check_promise(&mut self, name: &str, cost: u64, wait: u64) {
+        let then = self.now + wait;
+        if then <= LAST_US {
+            self.clock.set_us(then).unwrap();
+            assert!(self.limiter.peek(name, cost).unwrap().allowed(), "not admitted after {wait}");
+            self.clock.set_us(then - 1).unwrap();
+            assert!(!self.limiter.peek(name, cost).unwrap().allowed(), "admitted before {wait}");
+            if self.random.one_in(3) {
+                self.now = then - self.random.below(2);
+            }
+        }
+        self.clock.set_us(self.now).unwrap();
+    }
+
+    fn told(&self, decision: &Decision) -> Answer {
+        let us = |duration: Duration| duration.as_micros() as u64;
+        Answer {
+            allowed: decision.allowed(),
+            never: decision.never(),
+            deciding: decision.limit_name()[1..].parse().unwrap(),
+            retry_after: decision.retry_after().map_or(0, us),
+            standings: decision
+                .standings()
+                .iter()
+                .map(|it| [it.limit, it.used, it.remaining, us(it.reset_after), it.next_after.map_or(0, us)])
+                .collect(),
+        }
+    }
+
+    fn cost(&mut self) -> u64 {
+        let capacity = self.random.pick(&self.drawn).model.capacity();
+        match self.random.below(12) {
+            0 => 0,
+            1 => capacity,
+            2 => capacity + 1,
+            3 => capacity.div_ceil(2),
+            4 | 5 => 1 + self.random.below(capacity),
+            6 if self.random.one_in(10) => 1 << 53,
+            _ => 1,
+        }
+    }
+
+    /// Mostly a little forward, sometimes far, sometimes back.
+    fn move_time(&mut self) {
+        let drain = self.random.pick(&self.drawn).model.span();
+        let random = &mut self.random;
+        let step = match random.below(20) {
+            0..=6 => 0,
+            7..=9 => 1,
+            10..=15 => random.below(drain / 8 + 2),
+            16 | 17 => random.below(drain.saturating_mul(2) + 2),
+            18 => drain,
+            _ => {
+                self.now = self.now.saturating_sub(random.below(drain.saturating_mul(3) + 2));
+                0
+            }
+        };
+        self.now = (self.now + step).min(LAST_US);
+        self.clock.set_us(self.now).unwrap();
+    }
+
+    fn renumber(&mut self) {
+        self.drawn = self.drawn.iter().map(|old| redraw(&mut self.random, old)).collect();
+        self.limiter = limiter(&self.drawn, &self.store, &self.clock);
+        self.model.renumber(self.drawn.iter().map(|it| it.model.boxed()).collect());
+    }
+}
+
+fn limiter(drawn: &[Drawn], store: &Store, clock: &ManualClock) -> Limiter {
+    let named = drawn
+        .iter()
+        .enumerate()
+        .map(|(index, it)| Limit::parse(&format!("n{index}={}", it.notation)).unwrap());
+    let policy = Policy::new(named.collect()).unwrap();
+    Limiter::builder(policy).store(store.clone()).clock(clock.clone()).build().unwrap()
+}
+
+fn steps(variable: &str) -> u64 {
+    std::env::var(variable).map_or(20_000, |text| text.parse().unwrap())
+}
+
+fn run(draw: Draw, limits: u64, steps: u64, store: impl Fn() -> Store) {
+    const STEPS_EACH: u64 = 200;
+    let first: u64 = std::env::var("MIRAB_SEED").map_or(1, |text| text.parse().unwrap());
+    for seed in first..first + steps.div_ceil(STEPS_EACH) {
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut history = History::new(store(), draw, limits, Random(seed));
+            (0..STEPS_EACH).for_each(|_| history.step());
+        }));
+        if let Err(panic) = told {
+            eprintln!("the history of MIRAB_SEED={seed} disagrees");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+macro_rules! agreement {
+    ($($name:ident: $draw:expr, $limits:expr;)*) => {
+        mod memory {
+            use super::*;
+            $(#[test] fn $name() { run($draw, $limits, steps("MIRAB_STEPS"), || Store::open("memory:").unwrap()); })*
+        }
+        mod redis {
+            use super::*;
+            $(#[test] fn $name() { run($draw, $limits, steps("MIRAB_STEPS_REDIS"), || redis_store().0); })*
+        }
+    };
+}
+
+agreement! {
+    token_bucket: bucket, 1;
+    fixed_window: window, 1;
+    policies: either, 3;
+}

@@ -1,0 +1,106 @@
+//! A token bucket by its definition: tokens flow in at a rate, up to the capacity.
+
+use std::any::Any;
+
+use num_bigint::BigInt;
+use num_traits::{Signed, ToPrimitive, Zero};
+
+use super::{Model, Rational, ceil, rational};
+
+#[derive(Clone)]
+pub struct Bucket {
+    capacity: u64,
+    /// Tokens a microsecond.
+    rate: Rational,
+    /// When the bucket will be full.
+    full_at: Rational,
+}
+
+impl Bucket {
+    pub fn new(count: u64, period_us: u64, capacity: u64) -> Self {
+        let rate = Rational::new(BigInt::from(count), BigInt::from(period_us));
+        Self { capacity, rate, full_at: Rational::zero() }
+    }
+
+    fn missing(&self, now: u64) -> Rational {
+        let until_full = &self.full_at - rational(now);
+        if until_full.is_positive() { until_full * &self.rate } else { Rational::zero() }
+    }
+
+    fn tokens(&self, now: u64) -> Rational {
+        rational(self.capacity) - self.missing(now)
+    }
+
+    fn wait_for(&self, now: u64, tokens: u64) -> u64 {
+        ceil(&((rational(tokens) - self.tokens(now)) / &self.rate))
+    }
+}
+
+impl Model for Bucket {
+    fn read(&mut self, now: u64) -> bool {
+        let latest = rational(now) + rational(self.capacity) / &self.rate;
+        let future = self.full_at > latest;
+        if future {
+            self.full_at = latest;
+        }
+        future
+    }
+
+    fn admits(&self, now: u64, cost: u64) -> bool {
+        self.tokens(now) >= rational(cost)
+    }
+
+    fn charge(&mut self, now: u64, cost: u64) {
+        let missing = self.missing(now) + rational(cost);
+        self.full_at = rational(now) + missing / &self.rate;
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn used(&self, now: u64) -> u64 {
+        ceil(&self.missing(now))
+    }
+
+    fn reset_after(&self, now: u64) -> u64 {
+        self.wait_for(now, self.capacity)
+    }
+
+    fn next_after(&self, now: u64) -> u64 {
+        let whole = self.tokens(now).floor().to_integer().to_u64().unwrap();
+        if whole < self.capacity { self.wait_for(now, whole + 1) } else { 0 }
+    }
+
+    fn retry_after(&self, now: u64, cost: u64) -> u64 {
+        self.wait_for(now, cost)
+    }
+
+    fn span(&self) -> u64 {
+        ceil(&(rational(self.capacity) / &self.rate))
+    }
+
+    fn boxed(&self) -> Box<dyn Model> {
+        Box::new(self.clone())
+    }
+
+    /// The stored fraction counts in units of the rate's numerator; under another rate the count is
+    /// read in the new unit, or as the next whole microsecond where it has no such many.
+    fn renumber(&mut self, fresh: &dyn Model) {
+        let fresh = fresh.as_any().downcast_ref::<Self>().unwrap();
+        let whole = self.full_at.floor();
+        let count = (&self.full_at - &whole) * Rational::from_integer(self.rate.numer().clone());
+        let unit = fresh.rate.numer().clone();
+        self.full_at = if count >= Rational::from_integer(unit.clone()) {
+            whole + rational(1)
+        } else {
+            whole + count / Rational::from_integer(unit)
+        };
+        self.rate = fresh.rate.clone();
+        self.capacity = fresh.capacity;
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,120 @@
+//! An independent, slow model: the same promises in big rational arithmetic, by the letter of their
+//! definitions. Nothing here is shared with the library but the numbers.
+
+mod bucket;
+mod window;
+
+use std::collections::HashMap;
+
+use num_bigint::BigInt;
+use num_rational::BigRational;
+
+pub use bucket::Bucket;
+pub use window::Window;
+
+pub type Rational = BigRational;
+
+/// One limit's state for one key, and how it answers.
+pub trait Model {
+    /// Brings the state to `now`; true when it came from the future.
+    fn read(&mut self, now: u64) -> bool;
+    fn admits(&self, now: u64, cost: u64) -> bool;
+    fn charge(&mut self, now: u64, cost: u64);
+    fn capacity(&self) -> u64;
+    fn used(&self, now: u64) -> u64;
+    fn reset_after(&self, now: u64) -> u64;
+    /// 0 when nothing is in use.
+    fn next_after(&self, now: u64) -> u64;
+    fn retry_after(&self, now: u64, cost: u64) -> u64;
+    /// A stretch of time in which much happens: a full drain, a window.
+    fn span(&self) -> u64;
+    fn boxed(&self) -> Box<dyn Model>;
+    /// The same state under other numbers of the same named limit.
+    fn renumber(&mut self, fresh: &dyn Model);
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// What is compared with the library's decision.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub allowed: bool,
+    pub never: bool,
+    pub deciding: usize,
+    pub retry_after: u64,
+    pub standings: Vec<[u64; 5]>,
+}
+
+/// A policy over many keys.
+pub struct Policy {
+    fresh: Vec<Box<dyn Model>>,
+    keys: HashMap<u64, Vec<Box<dyn Model>>>,
+}
+
+impl Policy {
+    pub fn new(fresh: Vec<Box<dyn Model>>) -> Self {
+        Self { fresh, keys: HashMap::new() }
+    }
+
+    pub fn reset(&mut self, key: u64) {
+        self.keys.remove(&key);
+    }
+
+    pub fn renumber(&mut self, fresh: Vec<Box<dyn Model>>) {
+        for limits in self.keys.values_mut() {
+            for (limit, fresh) in limits.iter_mut().zip(&fresh) {
+                limit.renumber(fresh.as_ref());
+            }
+        }
+        self.fresh = fresh;
+    }
+
+    pub fn decide(&mut self, key: u64, now: u64, cost: u64, take: bool) -> Answer {
+        let fresh = &self.fresh;
+        let stored = self.keys.entry(key).or_insert_with(|| fresh.iter().map(|it| it.boxed()).collect());
+        let mut limits: Vec<_> = stored.iter().map(|it| it.boxed()).collect();
+        let future: Vec<bool> = limits.iter_mut().map(|it| it.read(now)).collect();
+        let admits: Vec<bool> = limits.iter().map(|it| cost == 0 || it.admits(now, cost)).collect();
+        let allowed = admits.iter().all(|&it| it);
+        let taken = allowed && take && cost > 0;
+        if taken {
+            limits.iter_mut().for_each(|it| it.charge(now, cost));
+        }
+        let mut ranks = Vec::new();
+        let mut standings = Vec::new();
+        for (limit, &admits) in limits.iter().zip(&admits) {
+            let used = limit.used(now);
+            let remaining = limit.capacity().saturating_sub(used);
+            let never = !admits && cost > limit.capacity();
+            let wait = if admits || never { 0 } else { limit.retry_after(now, cost) };
+            ranks.push((never, wait, u64::MAX - remaining));
+            standings.push([
+                limit.capacity(),
+                used,
+                remaining,
+                limit.reset_after(now),
+                limit.next_after(now),
+            ]);
+        }
+        let mut deciding = 0;
+        for (index, rank) in ranks.iter().enumerate() {
+            if *rank > ranks[deciding] {
+                deciding = index;
+            }
+        }
+        let (never, retry_after, _) = ranks[deciding];
+        for ((stored, limit), future) in stored.iter_mut().zip(limits).zip(future) {
+            if taken || (take && cost > 0 && future) {
+                *stored = limit;
+            }
+        }
+        Answer { allowed, never, deciding, retry_after, standings }
+    }
+}
+
+pub fn rational(number: u64) -> Rational {
+    Rational::from_integer(BigInt::from(number))
+}
+
+pub fn ceil(number: &Rational) -> u64 {
+    u64::try_from(number.ceil().to_integer()).unwrap_or(0)
+}
