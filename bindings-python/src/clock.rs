@@ -114,9 +114,7 @@ fn environment_asks_for_host() -> PyResult<bool> {
     match std::env::var("MIRAB_CLOCK").as_deref() {
         Err(_) | Ok("" | "system") => Ok(false),
         Ok("host") => Ok(true),
-        Ok(other) => Err(invalid_argument(format!(
-            "MIRAB_CLOCK={other}: it must be \"host\" or \"system\""
-        ))),
+        Ok(other) => Err(invalid_argument(format!("MIRAB_CLOCK={other}: it must be \"host\" or \"system\""))),
     }
 }
 

@@ -70,10 +70,7 @@ pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     integer(value).ok_or_else(|| {
         raise(Error::new(
             ErrorKind::InvalidLimit,
-            format!(
-                "{what} {}: it must be an integer from 1 to 4294967295 (2^32 - 1)",
-                shown(value)
-            ),
+            format!("{what} {}: it must be an integer from 1 to 4294967295 (2^32 - 1)", shown(value)),
         ))
     })
 }

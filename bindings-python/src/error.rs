@@ -22,21 +22,15 @@ fn class(kind: ErrorKind) -> Option<Class> {
             Some("ValueError"),
             "A key, a cost, a time or an option is outside its domain.",
         ),
-        ErrorKind::InvalidUri => (
-            "InvalidUri",
-            Some("ValueError"),
-            "A store's URI is malformed or has an unknown parameter.",
-        ),
-        ErrorKind::InvalidRules => (
-            "InvalidRules",
-            Some("ValueError"),
-            "A file or document of rules is malformed.",
-        ),
-        ErrorKind::Unsupported => (
-            "Unsupported",
-            None,
-            "Well-formed, but this store or this release cannot do it.",
-        ),
+        ErrorKind::InvalidUri => {
+            ("InvalidUri", Some("ValueError"), "A store's URI is malformed or has an unknown parameter.")
+        }
+        ErrorKind::InvalidRules => {
+            ("InvalidRules", Some("ValueError"), "A file or document of rules is malformed.")
+        }
+        ErrorKind::Unsupported => {
+            ("Unsupported", None, "Well-formed, but this store or this release cannot do it.")
+        }
         ErrorKind::Closed => ("Closed", None, "The limiter was closed."),
         ErrorKind::StoreUnavailable => (
             "StoreUnavailable",
@@ -48,22 +42,14 @@ fn class(kind: ErrorKind) -> Option<Class> {
             Some("TimeoutError"),
             "The store did not answer within the deadline; the charge may have happened.",
         ),
-        ErrorKind::StoreDenied => (
-            "StoreDenied",
-            Some("ConnectionError"),
-            "The store refused the credentials or the command.",
-        ),
+        ErrorKind::StoreDenied => {
+            ("StoreDenied", Some("ConnectionError"), "The store refused the credentials or the command.")
+        }
         ErrorKind::StoreFull => ("StoreFull", None, "The store has no room left."),
-        ErrorKind::StoreCorrupt => (
-            "StoreCorrupt",
-            None,
-            "The stored value is not one of this library's.",
-        ),
-        ErrorKind::StoreMismatch => (
-            "StoreMismatch",
-            None,
-            "The store was made with other parameters or another layout.",
-        ),
+        ErrorKind::StoreCorrupt => ("StoreCorrupt", None, "The stored value is not one of this library's."),
+        ErrorKind::StoreMismatch => {
+            ("StoreMismatch", None, "The store was made with other parameters or another layout.")
+        }
         ErrorKind::Internal => ("Internal", None, "A fault of this library: please report it."),
         _ => return None,
     })
@@ -106,9 +92,7 @@ fn define<'py>(
     namespace.set_item("__module__", "mirab")?;
     namespace.set_item("__doc__", doc)?;
     namespace.set_item("kind", kind.name())?;
-    let made = py
-        .get_type::<PyType>()
-        .call1((name, PyTuple::new(py, bases)?, namespace))?;
+    let made = py.get_type::<PyType>().call1((name, PyTuple::new(py, bases)?, namespace))?;
     Ok(made.cast_into()?)
 }
 

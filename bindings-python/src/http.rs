@@ -28,10 +28,7 @@ pub fn http_headers(
         .iter()
         .map(|family| family.parse::<Headers>().map_err(raise))
         .collect::<PyResult<Vec<_>>>()?;
-    let naming = Naming {
-        policy_name,
-        partition_key: partition_key.map(|key| key.0),
-    };
+    let naming = Naming { policy_name, partition_key: partition_key.map(|key| key.0) };
     let now = unix_now.map_or(Ok(SystemTime::now()), instant)?;
     Ok(http::headers(&decision.get().0, &families, &naming, now))
 }

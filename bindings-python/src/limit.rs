@@ -79,15 +79,10 @@ impl PyLimit {
             "clock" => Anchor::Clock,
             "first" => Anchor::First,
             other => {
-                return Err(invalid_limit(format!(
-                    "anchor {other:?}: it must be \"clock\" or \"first\""
-                )));
+                return Err(invalid_limit(format!("anchor {other:?}: it must be \"clock\" or \"first\"")));
             }
         };
-        named(
-            Limit::fixed_window(count("limit", limit)?, span("per", per)?, anchor),
-            name,
-        )
+        named(Limit::fixed_window(count("limit", limit)?, span("per", per)?, anchor), name)
     }
 
     /// Refuses everything, for ever.

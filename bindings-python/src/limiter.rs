@@ -42,9 +42,7 @@ impl PyLimiter {
     ) -> PyResult<Self> {
         let (core_clock, clock) = choose(clock, py)?;
         let failure: OnStoreFailure = on_store_failure.parse().map_err(raise)?;
-        let mut builder = Limiter::builder(policy(limits)?)
-            .clock(core_clock)
-            .on_store_failure(failure);
+        let mut builder = Limiter::builder(policy(limits)?).clock(core_clock).on_store_failure(failure);
         if let StoreArgument::Given(store) = store {
             builder = builder.store(store);
         }
@@ -56,8 +54,7 @@ impl PyLimiter {
     /// Takes `cost` units of `key` if they are there; the Decision is true when they were.
     #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
     fn acquire(&self, py: Python<'_>, key: Key<'_>, cost: Cost) -> PyResult<PyDecision> {
-        self.call(py, |core, time| core.acquire_at(key.0, cost.0, time))
-            .map(PyDecision)
+        self.call(py, |core, time| core.acquire_at(key.0, cost.0, time)).map(PyDecision)
     }
 
     /// Like `acquire`, but answers only True or False; the fastest way to ask.
@@ -98,26 +95,22 @@ impl PyLimiter {
     }
 
     fn __repr__(&self) -> String {
-        format!(
-            "<mirab.Limiter {:?} on {}>",
-            self.core.policy().to_string(),
-            self.core.store().kind()
-        )
+        format!("<mirab.Limiter {:?} on {}>", self.core.policy().to_string(), self.core.store().kind())
     }
 }
 
 impl PyLimiter {
     /// Reads a given clock once, with the GIL, then calls the core: without it when that may block.
-    fn call<T: Send>(&self, py: Python<'_>, operation: impl FnOnce(&Limiter, Time) -> Result<T> + Send) -> PyResult<T> {
+    fn call<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(&Limiter, Time) -> Result<T> + Send,
+    ) -> PyResult<T> {
         let time = match &self.clock {
             Some(clock) => clock.read(py)?,
             None => self.core.read_clock().map_err(raise)?,
         };
-        if self.local {
-            operation(&self.core, time)
-        } else {
-            py.detach(|| operation(&self.core, time))
-        }
-        .map_err(raise)
+        if self.local { operation(&self.core, time) } else { py.detach(|| operation(&self.core, time)) }
+            .map_err(raise)
     }
 }

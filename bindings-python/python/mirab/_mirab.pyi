@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from types import TracebackType
 from typing import ClassVar, Literal, SupportsFloat, SupportsIndex, final, overload
 
 from typing_extensions import Self
@@ -66,10 +65,7 @@ class Limiter:
         """The limits of its policy."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        *_exception: type[BaseException] | BaseException | TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_exception: object) -> None: ...
 
 @final
 class Limit:

@@ -1,0 +1,110 @@
+"""What Flask-Limiter's users write, as limits of mirab."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from flask import Response, request
+
+from mirab._flask_answer import RequestLimit
+from mirab._mirab import InvalidArgument, InvalidLimit, Limit, Unsupported
+
+LimitValue: TypeAlias = str | Limit | Callable[[], str | Limit]
+KeyFunc: TypeAlias = Callable[[], str | bytes | None]
+OnBreach: TypeAlias = Callable[[RequestLimit], Response | None]
+
+FIXED_WINDOW = "fixed-window"
+TOKEN_BUCKET = "token-bucket"  # noqa: S105 - no password
+_UNSUPPORTED_STRATEGIES = ("moving-window", "sliding-window-counter")
+
+_NAMED = re.compile(r"\s*(?:(?P<name>[A-Za-z0-9._-]+)\s*=\s*)?(?P<limit>.*)", re.DOTALL)
+_ZERO = re.compile(r"0+\s*(/|per\b)")
+_ANCHORED = re.compile(r"\b(from|in)\b", re.IGNORECASE)
+_AS_WRITTEN = re.compile(r":|\bburst\b|^(deny|unlimited)\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One call of `limit` or `shared_limit`, or one of the app's own limits."""
+
+    value: LimitValue
+    key_func: KeyFunc | None = None
+    per_method: bool = False
+    methods: frozenset[str] | None = None
+    error_message: str | Callable[[], str] | None = None
+    exempt_when: Callable[[], bool] | None = None
+    override_defaults: bool = True
+    on_breach: OnBreach | None = None
+    cost: int | Callable[[], int] = 1
+    scope: str | Callable[[str], str] | None = None
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be right where it is written, not at the first request."""
+        if not callable(self.value):
+            limits_of(self.value, FIXED_WINDOW)
+
+    def applies(self) -> bool:
+        """Whether it counts this request. OPTIONS counts only for a rule that names it."""
+        if self.methods is None:
+            if request.method == "OPTIONS":
+                return False
+        elif request.method not in self.methods:
+            return False
+        return self.exempt_when is None or not self.exempt_when()
+
+    def limits(self, strategy: str) -> tuple[Limit, ...]:
+        """Its limits, in the order in which they are written."""
+        return limits_of(self.value() if callable(self.value) else self.value, strategy)
+
+    def scope_of(self, endpoint: str | None) -> str:
+        """Whose buckets it uses: the endpoint's, those of a shared scope, or the app's (empty)."""
+        given = self.scope(request.endpoint or "") if callable(self.scope) else self.scope
+        parts = ["shared", given or ""] if self.shared else [part for part in (endpoint, given) if part]
+        if self.per_method:
+            parts.append(request.method)
+        return ":".join(parts)
+
+
+def rules_of(values: str | Limit | Sequence[LimitValue] | LimitValue | None) -> tuple[Rule, ...]:
+    """Rules of the app's own limits, which may be one text or a list."""
+    if values is None:
+        return ()
+    if isinstance(values, (str, Limit)) or callable(values):
+        values = [values]
+    return tuple(Rule(value) for value in values)
+
+
+def check_strategy(strategy: str) -> str:
+    """Return the strategy, or say why it cannot be had."""
+    if strategy in (FIXED_WINDOW, TOKEN_BUCKET):
+        return strategy
+    right = f'it must be "{FIXED_WINDOW}" or "{TOKEN_BUCKET}"'
+    if strategy in _UNSUPPORTED_STRATEGIES:
+        raise Unsupported(f"strategy {strategy!r} is not in this release: {right}")
+    raise InvalidArgument(f"strategy {strategy!r}: {right}")
+
+
+@lru_cache(maxsize=1024)
+def limits_of(value: str | Limit, strategy: str) -> tuple[Limit, ...]:
+    """Read a limit value; text may hold several, as in "5/minute; 100/hour"."""
+    if isinstance(value, Limit):
+        return (value,)
+    if not isinstance(value, str):
+        raise InvalidLimit(f'limit {value!r}: it must be text such as "5/minute", a Limit or a callable')
+    return tuple(_limit_of(text, strategy) for text in re.split("[;,|]", value))
+
+
+def _limit_of(text: str, strategy: str) -> Limit:
+    """Read one limit: without an algorithm of its own it is the strategy's."""
+    match = _NAMED.fullmatch(text)
+    name, rest = (match["name"], match["limit"]) if match else (None, text)
+    if _ZERO.match(rest):  # Flask-Limiter's way to say that nothing may pass
+        return Limit.deny() if name is None else Limit.deny().with_name(name)
+    if strategy == TOKEN_BUCKET or _AS_WRITTEN.search(rest):
+        return Limit.parse(text)
+    anchor = "" if _ANCHORED.search(rest) else " from first"
+    limit = Limit.parse(f"fixed_window: {rest}{anchor}")
+    return limit if name is None else limit.with_name(name)

@@ -1,0 +1,178 @@
+"""The options of `mirab.flask.Limiter`: its arguments, else the app's `RATELIMIT_` config."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from flask import Flask
+
+from mirab._flask_rule import FIXED_WINDOW, OnBreach, Rule, check_strategy, rules_of
+from mirab._mirab import (
+    InvalidArgument,
+    Limit,
+    Limiter,
+    ManualClock,
+    Store,
+    StoreCorrupt,
+    StoreDenied,
+    StoreFull,
+    StoreMismatch,
+    StoreTimeout,
+    StoreUnavailable,
+    Unsupported,
+)
+
+logger = logging.getLogger("mirab")
+
+STORE_FAILURES = (StoreUnavailable, StoreTimeout, StoreDenied, StoreFull, StoreCorrupt, StoreMismatch)
+
+CONFIG = {
+    "application_limits": "RATELIMIT_APPLICATION",
+    "default_limits": "RATELIMIT_DEFAULT",
+    "enabled": "RATELIMIT_ENABLED",
+    "headers_enabled": "RATELIMIT_HEADERS_ENABLED",
+    "key_prefix": "RATELIMIT_KEY_PREFIX",
+    "on_breach": "RATELIMIT_ON_BREACH_CALLBACK",
+    "retry_after": "RATELIMIT_HEADER_RETRY_AFTER_VALUE",
+    "storage_options": "RATELIMIT_STORAGE_OPTIONS",
+    "storage_uri": "RATELIMIT_STORAGE_URI",
+    "strategy": "RATELIMIT_STRATEGY",
+    "swallow_errors": "RATELIMIT_SWALLOW_ERRORS",
+}
+
+UNSUPPORTED = frozenset(
+    {
+        "application_limits_cost",
+        "application_limits_deduct_when",
+        "application_limits_exempt_when",
+        "application_limits_per_method",
+        "deduct_when",
+        "default_limits_cost",
+        "default_limits_deduct_when",
+        "default_limits_exempt_when",
+        "default_limits_per_method",
+        "fail_on_first_breach",
+        "header_name_mapping",
+        "in_memory_fallback",
+        "in_memory_fallback_enabled",
+        "meta_limits",
+        "on_meta_breach",
+        "request_identifier",
+    }
+)
+"""Flask-Limiter's arguments that this release does not have."""
+
+_SECONDS = {"socket_timeout": "timeout_ms", "socket_connect_timeout": "connect_timeout_ms"}
+_PARAMETERS = ("prefix", "timeout_ms", "connect_timeout_ms", "pool")
+
+
+def refuse_unknown(call: str, others: Mapping[str, object]) -> None:
+    """Say of every argument that was not expected why it cannot be had."""
+    for name in others:
+        if name in UNSUPPORTED:
+            raise Unsupported(f"{call}: {name} is one of Flask-Limiter's arguments, but not in this release")
+        raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
+
+
+@dataclass
+class Settings:
+    """The options as they hold for one app, and the limiters that its requests have needed."""
+
+    application: tuple[Rule, ...]
+    defaults: tuple[Rule, ...]
+    headers_enabled: bool
+    key_prefix: str
+    on_breach: OnBreach | None
+    store: Store
+    strategy: str
+    swallow_errors: bool
+    clock: ManualClock | Callable[[], float] | None
+    on_store_failure: str
+    failing: bool = False
+    _limiters: dict[tuple[Limit, ...], Limiter] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, app: Flask, given: Mapping[str, Any]) -> "Settings":
+        """Combine the arguments with the app's config; an argument comes first."""
+        for key in app.config:
+            if key.startswith("RATELIMIT_") and key not in CONFIG.values():
+                raise Unsupported(f"{key} is not in this release; these are: {', '.join(CONFIG.values())}")
+
+        def option(name: str, default: Any = None) -> Any:
+            value = given[name]
+            return app.config.get(CONFIG[name], default) if value is None else value
+
+        if option("retry_after", "delta-seconds") != "delta-seconds":
+            raise Unsupported('retry_after: "delta-seconds" is the only form in this release')
+        return cls(
+            application=rules_of(option("application_limits")),
+            defaults=rules_of(option("default_limits")),
+            headers_enabled=bool(option("headers_enabled")),
+            key_prefix=option("key_prefix", ""),
+            on_breach=option("on_breach"),
+            store=Store(_uri(option("storage_uri", "memory:"), option("storage_options", {}))),
+            strategy=check_strategy(option("strategy", FIXED_WINDOW)),
+            swallow_errors=bool(option("swallow_errors")),
+            clock=given["clock"],
+            on_store_failure=given["on_store_failure"],
+        )
+
+    def scoped(self, limit: Limit, scope: str) -> Limit:
+        """Return the limit with the buckets of its scope; one with a name is the same on all routes."""
+        if limit.name != str(limit):
+            scope = ""
+        if self.key_prefix:
+            scope = f"{self.key_prefix}/{scope}"
+        return limit.with_scope(scope) if scope else limit
+
+    def limiter(self, limits: tuple[Limit, ...]) -> Limiter:
+        """Return the limiter that decides these limits together."""
+        limiter = self._limiters.get(limits)
+        if limiter is None:
+            limiter = Limiter(limits, self.store, clock=self.clock, on_store_failure=self.on_store_failure)
+            if len(self._limiters) >= _MOST_LIMITERS:  # limits that a callable makes may be many
+                self._limiters.clear()
+            self._limiters[limits] = limiter
+        return limiter
+
+    def now(self) -> float:
+        """Seconds since 1970, on the clock that decides."""
+        if isinstance(self.clock, ManualClock):
+            return self.clock.now_us / 1e6
+        return time.time() if self.clock is None else self.clock()
+
+    def store_failed(self, error: Exception) -> None:
+        """Log the first failure of an outage whose requests pass."""
+        if not self.failing:
+            logger.error("the store failed, requests pass without a limit: %s", error)
+        self.failing = True
+
+    def store_answered(self) -> None:
+        """Log the end of an outage."""
+        if self.failing:
+            logger.warning("the store answers again, requests are limited")
+        self.failing = False
+
+
+_MOST_LIMITERS = 4096
+
+
+def _uri(uri: str, options: Mapping[str, object]) -> str:
+    """Write the options into the URI, whose own parameters come first."""
+    present = parse_qs(uri.partition("?")[2])
+    parameters: dict[str, object] = {}
+    for name, value in options.items():
+        if name in _SECONDS and isinstance(value, (int, float)):
+            parameters[_SECONDS[name]] = max(1, round(value * 1000))
+        elif name in _PARAMETERS:
+            parameters[name] = value
+        else:
+            allowed = ", ".join((*_PARAMETERS, *_SECONDS))
+            raise InvalidArgument(f"storage_options: {name}={value!r} is not one of {allowed}")
+    missing = {name: value for name, value in parameters.items() if name not in present}
+    if not missing:
+        return uri
+    return f"{uri}{'&' if '?' in uri else '?'}{urlencode(missing)}"

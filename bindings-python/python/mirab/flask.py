@@ -1,0 +1,377 @@
+"""Limits in front of a Flask app, under the names that Flask-Limiter's users know.
+
+    limiter = Limiter(get_remote_address, app=app, default_limits=["50 per hour"])
+
+    @app.get("/login")
+    @limiter.limit("5/minute")
+    def login(): ...
+
+It is a subset of Flask-Limiter 4: an argument or a `RATELIMIT_` key that is not supported is an error.
+A limit without an algorithm of its own is that library's default, a fixed window from the first
+request; "token_bucket: 5/minute", "5/minute burst 10" and the like are taken as they are written.
+
+What differs from that library, each on purpose:
+
+- A refused request is not counted against the limit that refuses it.
+- The limits of a request (the app's, the route's, the defaults) with one key and one cost are one
+  atomic decision: when one refuses, none has counted the request. Limits with another key or cost are,
+  in this release, decided after them, and so are those of a decorated function that is not the view:
+  when one of these refuses, the earlier ones have counted.
+- A key function that returns None or "" doesn't switch the limit off: such requests share one
+  bucket, `anonymous`, and a warning is logged once.
+- `get_remote_address` takes IPv6 by its /64 network.
+- OPTIONS is counted only by a limit whose `methods` name it.
+- Every counted response carries `RateLimit` and `RateLimit-Policy`, and only a refusal carries
+  `Retry-After`; `headers_enabled` adds `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+- The default store is the process's own memory: several workers need a shared one, such as
+  `storage_uri="redis://..."`.
+- `strategy` may also be "token-bucket". A limit with a name ("login=5/minute") is one bucket for all
+  routes that write it. `clock` and `on_store_failure` are those of `mirab.Limiter`.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from flask import Blueprint, Flask, Response, current_app, request
+
+from mirab._flask_answer import Answer, Charge, RateLimitExceeded, RequestLimit, headers, strictest
+from mirab._flask_rule import KeyFunc, LimitValue, OnBreach, Rule
+from mirab._flask_settings import CONFIG, STORE_FAILURES, Settings, logger, refuse_unknown
+from mirab._mirab import InvalidArgument, Limit, ManualClock, Unsupported, client_key
+
+__all__ = ["Limiter", "RateLimitExceeded", "RequestLimit", "get_remote_address"]
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+_RULES = "__mirab_rules__"
+_EXEMPT = "__mirab_exempt__"
+_ANONYMOUS = "anonymous"
+_MOST_TOGETHER = 16  # limits of one policy
+
+
+def get_remote_address() -> str:
+    """Return the address of who sent the request, an IPv6 one by its /64; empty when there is none.
+
+    Behind a proxy, Werkzeug's ProxyFix makes it the client's.
+    """
+    address = request.remote_addr or ""
+    return client_key(address) or address
+
+
+@dataclass
+class _Record:
+    """What has been done for one request."""
+
+    settings: Settings
+    skip: bool
+    keys: dict[KeyFunc, str | bytes] = field(default_factory=dict)
+    done: set[Rule] = field(default_factory=set)
+    charged: set[tuple[Limit, str | bytes]] = field(default_factory=set)
+    answers: list[Answer] = field(default_factory=list)
+
+
+class Limiter:
+    """Flask-Limiter's extension on mirab's engine; see the module's text for what differs."""
+
+    def __init__(
+        self,
+        key_func: KeyFunc,
+        *,
+        app: Flask | None = None,
+        default_limits: str | Sequence[LimitValue] | None = None,
+        application_limits: str | Sequence[LimitValue] | None = None,
+        headers_enabled: bool | None = None,
+        storage_uri: str | None = None,
+        storage_options: Mapping[str, object] | None = None,
+        strategy: str | None = None,
+        swallow_errors: bool | None = None,
+        key_prefix: str | None = None,
+        enabled: bool = True,
+        on_breach: OnBreach | None = None,
+        retry_after: str | None = None,
+        clock: ManualClock | Callable[[], float] | None = None,
+        on_store_failure: str = "raise",
+        **others: object,
+    ) -> None:
+        """Prepare the extension, and with `app` put it in front of that app.
+
+        key_func: returns who is limited, for every limit without a `key_func` of its own.
+        default_limits: for each route that has no limit of its own that overrides them.
+        application_limits: for all routes together.
+        An argument that is None is taken from the app's `RATELIMIT_` config.
+        """
+        refuse_unknown("Limiter", others)
+        if not callable(key_func):
+            raise InvalidArgument(f"key_func {key_func!r}: it must be a callable that returns the key")
+        self.enabled = enabled
+        self._key_func = key_func
+        self._given = {
+            "application_limits": application_limits,
+            "clock": clock,
+            "default_limits": default_limits,
+            "headers_enabled": headers_enabled,
+            "key_prefix": key_prefix,
+            "on_breach": on_breach,
+            "on_store_failure": on_store_failure,
+            "retry_after": retry_after,
+            "storage_options": storage_options,
+            "storage_uri": storage_uri,
+            "strategy": strategy,
+            "swallow_errors": swallow_errors,
+        }
+        self._filters: list[Callable[[], bool]] = []
+        self._settings: WeakKeyDictionary[Flask, Settings] = WeakKeyDictionary()
+        self._warned_of_anonymous = False
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Flask) -> None:
+        """Put the limits in front of `app`; for the enabled state, the app's config comes first."""
+        hooked = app in self._settings
+        self._settings[app] = Settings.of(app, self._given)
+        self.enabled = bool(app.config.get(CONFIG["enabled"], self.enabled))
+        if not hooked:
+            app.extensions.setdefault("limiter", set()).add(self)
+            app.before_request(self._before_request)
+            app.after_request(self._after_request)
+
+    def limit(
+        self,
+        limit_value: LimitValue,
+        *,
+        key_func: KeyFunc | None = None,
+        per_method: bool = False,
+        methods: Iterable[str] | None = None,
+        error_message: str | Callable[[], str] | None = None,
+        exempt_when: Callable[[], bool] | None = None,
+        override_defaults: bool = True,
+        on_breach: OnBreach | None = None,
+        cost: int | Callable[[], int] = 1,
+        scope: str | Callable[[str], str] | None = None,
+        **others: object,
+    ) -> Callable[[View], View]:
+        """Limit a view function (below its route decorator), or any function that serves a request.
+
+        limit_value: notation, also of several limits ("5/minute; 100/hour"), a `mirab.Limit`, or a
+            callable that returns either for each request.
+        """
+        refuse_unknown("limit", others)
+        return self._decorator(
+            Rule(
+                value=limit_value,
+                key_func=key_func,
+                per_method=per_method,
+                methods=_upper(methods),
+                error_message=error_message,
+                exempt_when=exempt_when,
+                override_defaults=override_defaults,
+                on_breach=on_breach,
+                cost=cost,
+                scope=scope,
+            )
+        )
+
+    def shared_limit(
+        self,
+        limit_value: LimitValue,
+        scope: str | Callable[[str], str],
+        *,
+        key_func: KeyFunc | None = None,
+        per_method: bool = False,
+        methods: Iterable[str] | None = None,
+        error_message: str | Callable[[], str] | None = None,
+        exempt_when: Callable[[], bool] | None = None,
+        override_defaults: bool = True,
+        on_breach: OnBreach | None = None,
+        cost: int | Callable[[], int] = 1,
+        **others: object,
+    ) -> Callable[[View], View]:
+        """Limit several view functions together: those that name the same scope share the bucket."""
+        refuse_unknown("shared_limit", others)
+        return self._decorator(
+            Rule(
+                value=limit_value,
+                key_func=key_func,
+                per_method=per_method,
+                methods=_upper(methods),
+                error_message=error_message,
+                exempt_when=exempt_when,
+                override_defaults=override_defaults,
+                on_breach=on_breach,
+                cost=cost,
+                scope=scope,
+                shared=True,
+            )
+        )
+
+    def exempt(self, obj: View) -> View:
+        """Take a view function out of the application's and the default limits."""
+        _refuse_undecoratable(obj)
+        setattr(obj, _EXEMPT, (*getattr(obj, _EXEMPT, ()), self))
+        return obj
+
+    def request_filter(self, fn: Callable[[], bool]) -> Callable[[], bool]:
+        """Let requests pass without a limit when `fn` returns true."""
+        self._filters.append(fn)
+        return fn
+
+    @property
+    def current_limit(self) -> RequestLimit | None:
+        """The limit that says most about this request: the refusing one, else that with fewest left."""
+        record = self._known_record()
+        answer = strictest(record.answers) if record else None
+        return answer.limits()[answer.deciding()] if answer else None
+
+    @property
+    def current_limits(self) -> list[RequestLimit]:
+        """The limits that were decided for this request, in that order."""
+        record = self._known_record()
+        return [limit for answer in record.answers for limit in answer.limits()] if record else []
+
+    def _decorator(self, rule: Rule) -> Callable[[View], View]:
+        def decorate(view: View) -> View:
+            _refuse_undecoratable(view)
+
+            @functools.wraps(view)
+            def limited(*args: Any, **kwargs: Any) -> Any:
+                self._check_call(rule, f"{view.__module__}.{view.__qualname__}")
+                return current_app.ensure_sync(view)(*args, **kwargs)
+
+            setattr(limited, _RULES, ((self, rule), *getattr(view, _RULES, ())))
+            return cast("View", limited)
+
+        return decorate
+
+    def _before_request(self) -> None:
+        """Check the application's limits, the route's and the defaults, in that order."""
+        record = self._record()
+        if record.skip:
+            return
+        view = current_app.view_functions.get(request.endpoint or "")
+        own = [rule for limiter, rule in getattr(view, _RULES, ()) if limiter is self]
+        rules = [(rule, request.endpoint) for rule in own]
+        if self not in getattr(view, _EXEMPT, ()):
+            rules[:0] = [(rule, None) for rule in record.settings.application]
+            if not any(rule.override_defaults for rule in own):
+                rules += [(rule, request.endpoint) for rule in record.settings.defaults]
+        self._check(record, rules)
+
+    def _check_call(self, rule: Rule, name: str) -> None:
+        """Check a decorated function that the request's endpoint did not show, as it is called."""
+        record = self._record()
+        if not record.skip and rule not in record.done:
+            self._check(record, [(rule, name)])
+
+    def _check(self, record: _Record, rules: Iterable[tuple[Rule, str | None]]) -> None:
+        """Charge the rules, each in its scope; raise when one refuses."""
+        groups: dict[tuple[str | bytes, int], list[Charge]] = {}
+        for rule, scope in rules:
+            record.done.add(rule)
+            if rule.applies():
+                for charge in self._charges(record, rule, rule.scope_of(scope)):
+                    groups.setdefault((charge.key, charge.cost), []).append(charge)
+        for charges in groups.values():
+            for start in range(0, len(charges), _MOST_TOGETHER):
+                self._decide(record, charges[start : start + _MOST_TOGETHER])
+
+    def _charges(self, record: _Record, rule: Rule, scope: str) -> Iterable[Charge]:
+        """Yield the rule's limits; one that two rules name on one key is charged once."""
+        key = self._key(record, rule.key_func or self._key_func)
+        cost = rule.cost() if callable(rule.cost) else rule.cost
+        for written in rule.limits(record.settings.strategy):
+            limit = record.settings.scoped(written, scope)
+            if (limit, key) not in record.charged:
+                record.charged.add((limit, key))
+                yield Charge(rule, limit, key, cost)
+
+    def _decide(self, record: _Record, charges: Sequence[Charge]) -> None:
+        """Decide limits of one key and cost together. This is the one place where anything is charged."""
+        settings = record.settings
+        limiter = settings.limiter(tuple(charge.limit for charge in charges))
+        try:
+            decision = limiter.acquire(charges[0].key, charges[0].cost)
+        except STORE_FAILURES as error:
+            if not settings.swallow_errors:
+                raise
+            settings.store_failed(error)
+            return
+        settings.store_answered()
+        answer = Answer(charges, decision, settings.now())
+        record.answers.append(answer)
+        if not decision:
+            raise _exceeded(answer, settings.on_breach)
+
+    def _key(self, record: _Record, key_func: KeyFunc) -> str | bytes:
+        """Ask each key function once a request."""
+        key = record.keys.get(key_func)
+        if key is None:
+            key = key_func()
+            if key is None or key in ("", b""):
+                if not self._warned_of_anonymous:
+                    logger.warning("a key function returned %r: such requests share %r", key, _ANONYMOUS)
+                self._warned_of_anonymous = True
+                key = _ANONYMOUS
+            elif not isinstance(key, (str, bytes)):
+                key = str(key)
+            record.keys[key_func] = key
+        return key
+
+    def _after_request(self, response: Response) -> Response:
+        record = self._known_record()
+        if record and record.answers:
+            for name, value in headers(record.answers, x_ratelimit=record.settings.headers_enabled).items():
+                response.headers[name] = value
+        return response
+
+    def _record(self) -> _Record:
+        """Return what is known of this request; the first to ask settles whether it is limited at all."""
+        record = self._known_record()
+        if record is None:
+            app = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001
+            if app not in self._settings:
+                raise InvalidArgument(f"the app {app.name!r} is not limited by this Limiter: call init_app")
+            record = _Record(self._settings[app], self._skips())
+            request.environ[self._slot()] = record
+        return record
+
+    def _known_record(self) -> _Record | None:
+        return cast("_Record | None", request.environ.get(self._slot()))
+
+    def _slot(self) -> str:
+        """Where the request keeps its record: `g` may be shared by the requests of a test."""
+        return f"mirab.flask.{id(self)}"
+
+    def _skips(self) -> bool:
+        endpoint = request.endpoint
+        if not self.enabled or not endpoint or endpoint.rpartition(".")[2] == "static":
+            return True
+        return any(passes() for passes in self._filters)
+
+
+def _exceeded(answer: Answer, on_breach: OnBreach | None) -> RateLimitExceeded:
+    """Tell the callbacks, the extension's first; the last response that one returns is the answer."""
+    index = answer.deciding()
+    rule, refusal = answer.charges[index].rule, answer.limits()[index]
+    response = None
+    for callback in (on_breach, rule.on_breach):
+        made = callback(refusal) if callback else None
+        if isinstance(made, Response):
+            response = made
+    message = rule.error_message() if callable(rule.error_message) else rule.error_message
+    return RateLimitExceeded(refusal, response, message)
+
+
+def _upper(methods: Iterable[str] | None) -> frozenset[str] | None:
+    return None if methods is None else frozenset(method.upper() for method in methods)
+
+
+def _refuse_undecoratable(obj: object) -> None:
+    if isinstance(obj, Blueprint):
+        raise Unsupported(f"the blueprint {obj.name!r}: in this release, decorate its view functions")
+    if isinstance(obj, type):
+        raise Unsupported(f"the class {obj.__name__}: put the decorator into its list `decorators`")
+    if not callable(obj):
+        raise InvalidArgument(f"{obj!r} cannot be decorated: it must be a view function")
