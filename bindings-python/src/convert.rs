@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyBytes, PyDelta, PyString};
 use crate::error::{invalid_argument, raise};
 
 /// Who is limited: the UTF-8 bytes of a `str`, or `bytes` as they are.
+#[derive(Clone, Copy)]
 pub struct Key<'a>(pub &'a [u8]);
 
 impl<'a> FromPyObject<'a, '_> for Key<'a> {
@@ -32,6 +33,7 @@ impl<'a> FromPyObject<'a, '_> for Key<'a> {
 }
 
 /// How many units are taken.
+#[derive(Clone, Copy)]
 pub struct Cost(pub u64);
 
 impl FromPyObject<'_, '_> for Cost {
@@ -49,6 +51,7 @@ impl FromPyObject<'_, '_> for Cost {
 }
 
 /// Microseconds of a clock.
+#[derive(Clone, Copy)]
 pub struct Micros(pub u64);
 
 impl FromPyObject<'_, '_> for Micros {

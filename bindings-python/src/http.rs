@@ -24,10 +24,8 @@ pub fn http_headers(
     partition_key: Option<Key<'_>>,
     unix_now: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<(&'static str, String)>> {
-    let families = families
-        .iter()
-        .map(|family| family.parse::<Headers>().map_err(raise))
-        .collect::<PyResult<Vec<_>>>()?;
+    let families: Vec<Headers> =
+        families.into_iter().map(|family| family.parse()).collect::<Result<_, _>>().map_err(raise)?;
     let naming = Naming { policy_name, partition_key: partition_key.map(|key| key.0) };
     let now = unix_now.map_or(Ok(SystemTime::now()), instant)?;
     Ok(http::headers(&decision.get().0, &families, &naming, now))

@@ -4,7 +4,7 @@ import pytest
 
 from mirab import InvalidArgument, Limiter
 
-STRANGE = [
+STRANGE: list[str | bytes] = [
     "a\0b",
     "a",
     "a\0",

@@ -72,11 +72,12 @@ def test_bad_refill_rates(rate: float) -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 2**32, 2**64, 1.0, 1.5, True, "5", None, float("nan")])
 def test_bad_counts(count: int) -> None:
-    for make in (
+    makers: list[Callable[[], Limit]] = [
         lambda: Limit.token_bucket(count, 60),
         lambda: Limit.fixed_window(count, 60),
         lambda: Limit.token_bucket(capacity=count, refill_rate=1),
-    ):
+    ]
+    for make in makers:
         with pytest.raises(InvalidLimit) as caught:
             make()
         assert count is None or str(count) in str(caught.value)
@@ -100,7 +101,11 @@ def test_bad_counts(count: int) -> None:
     ],
 )
 def test_bad_periods(per: float) -> None:
-    for make in (lambda: Limit.token_bucket(5, per), lambda: Limit.fixed_window(5, per)):
+    makers: list[Callable[[], Limit]] = [
+        lambda: Limit.token_bucket(5, per),
+        lambda: Limit.fixed_window(5, per),
+    ]
+    for make in makers:
         with pytest.raises((InvalidLimit, InvalidArgument)):
             make()
 
@@ -108,7 +113,7 @@ def test_bad_periods(per: float) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Limit.token_bucket(),  # type: ignore[call-overload]
+        Limit.token_bucket,
         lambda: Limit.token_bucket(5),  # type: ignore[call-overload]
         lambda: Limit.token_bucket(per=60),  # type: ignore[call-overload]
         lambda: Limit.token_bucket(capacity=5),  # type: ignore[call-overload]

@@ -55,7 +55,7 @@ def test_reset_forgets_one_key(store_uri: str) -> None:
     limiter = Limiter("1/minute", store_uri, clock=ManualClock())
     assert limiter.allow("a")
     assert limiter.allow("b")
-    assert limiter.reset("a") is None
+    limiter.reset("a")
     limiter.reset("never seen")
     assert limiter.allow("a")
     assert not limiter.allow("b")
@@ -165,7 +165,7 @@ def test_several_limits_are_one_decision(store_uri: str) -> None:
 
 def test_a_lone_surrogate_in_a_limit_is_an_error() -> None:
     for make in (Limiter, Limit.parse):
-        with pytest.raises(ValueError, match="udc80|surrogate"):
+        with pytest.raises(ValueError, match=r"udc80|surrogate"):
             make("5/minute\udc80")
 
 

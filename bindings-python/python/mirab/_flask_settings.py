@@ -107,7 +107,7 @@ class Settings:
 
         if option("retry_after", "delta-seconds") != "delta-seconds":
             raise Unsupported('retry_after: "delta-seconds" is the only form in this release')
-        return cls(
+        settings = cls(
             application=rules_of(option("application_limits")),
             defaults=rules_of(option("default_limits")),
             headers_enabled=bool(option("headers_enabled")),
@@ -119,6 +119,8 @@ class Settings:
             clock=given["clock"],
             on_store_failure=given["on_store_failure"],
         )
+        settings.limiter((Limit.unlimited(),))  # a bad clock or choice is an error now, not at a request
+        return settings
 
     def scoped(self, limit: Limit, scope: str) -> Limit:
         """Return the limit with the buckets of its scope; one with a name is the same on all routes."""

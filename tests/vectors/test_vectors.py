@@ -1,0 +1,65 @@
+"""Plays the published cases through the Python package, on memory and on Redis."""
+
+import json
+import os
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirab import Limit, Limiter, ManualClock
+
+CASES = sorted(Path(__file__).parent.glob("*.json"))
+
+
+def limit_of(case: dict[str, Any]) -> Limit:
+    per = timedelta(microseconds=case["period_us"])
+    if case["algorithm"] == "token_bucket":
+        return Limit.token_bucket(case["limit"], per, case["capacity"])
+    assert case["algorithm"] == "fixed_window", case["algorithm"]
+    return Limit.fixed_window(case["limit"], per, case.get("anchor", "clock"))
+
+
+def store(name: str) -> str:
+    if name == "memory":
+        return "memory:"
+    address = os.environ.get("MIRAB_TEST_REDIS")
+    assert address, "MIRAB_TEST_REDIS is not set: run scripts/with-redis.sh"
+    return f"{address}?timeout_ms=5000&prefix={uuid.uuid4().hex}"
+
+
+def microseconds(seconds: float) -> int:
+    return round(seconds * 1e6)
+
+
+def test_there_are_cases() -> None:
+    assert CASES
+
+
+@pytest.mark.parametrize("where", ["memory", "redis"])
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_case(path: Path, where: str) -> None:
+    case = json.loads(path.read_text())
+    clock = ManualClock()
+    limit = limit_of(case["limit"])
+    limiter = Limiter(limit, store(where), clock=clock)
+    for number, step in enumerate(case["steps"]):
+        clock.set_us(step["at_us"])
+        peek = limiter.peek("k", step["cost"])
+        decision = limiter.acquire("k", step["cost"])
+        wait = decision.retry_after
+        answer = {
+            "allowed": decision.allowed,
+            "remaining": decision.remaining,
+            "reset_after_us": microseconds(decision.reset_after),
+            "retry_after_us": "never" if decision.never else microseconds(wait or 0),
+        }
+        if "delay_us" in step:
+            answer["delay_us"] = microseconds(decision.delay)
+        said = {name: step[name] for name in step if name not in ("at_us", "cost")}
+        assert answer == said, f"step {number} at {step['at_us']}"
+        assert (decision.limit, decision.limit_name) == (limit.capacity, str(limit))
+        assert decision.used == decision.limit - decision.remaining
+        assert (peek.allowed, peek.never, peek.retry_after) == (decision.allowed, decision.never, wait)
