@@ -9,8 +9,8 @@ const MAX_INTEGER = 2 ** 53;
 
 /** A short text of any value, for error messages. */
 function show(value) {
-  const text = inspect(value, { depth: 0, breakLength: Infinity, maxStringLength: 60 });
-  return text.length > 100 ? `${text.slice(0, 100)}...` : text;
+  const shown = inspect(value, { depth: 0, breakLength: Infinity, maxStringLength: 60 });
+  return shown.length > 100 ? `${shown.slice(0, 100)}...` : shown;
 }
 
 /** An integer from 0 to 2^53, given as a number or a bigint; `what` names it in the error. */

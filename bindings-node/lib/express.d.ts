@@ -6,13 +6,13 @@ declare function rateLimit(options?: rateLimit.Options): rateLimit.RateLimitRequ
 
 declare namespace rateLimit {
   /** A request of `node:http`, with whatever the framework adds to it. */
-  type Request = IncomingMessage & Record<string, any>;
-  type Response = ServerResponse & Record<string, any>;
-  type Next = (error?: any) => void;
-  type Valued<T> = T | ((request: Request, response: Response) => T | Promise<T>);
+  export type Request = IncomingMessage & Record<string, any>;
+  export type Response = ServerResponse & Record<string, any>;
+  export type Next = (error?: any) => void;
+  export type Valued<T> = T | ((request: Request, response: Response) => T | Promise<T>);
 
   /** What later handlers find on the request. */
-  interface RateLimitInfo {
+  export interface RateLimitInfo {
     limit: number;
     used: number;
     remaining: number;
@@ -20,10 +20,10 @@ declare namespace rateLimit {
     key: string;
   }
 
-  type DraftHeadersVersion = 'draft-6' | 'draft-7' | 'draft-8';
-  type RateLimitExceededEventHandler = (request: Request, response: Response, next: Next, options: Config) => unknown;
+  export type DraftHeadersVersion = 'draft-6' | 'draft-7' | 'draft-8';
+  export type RateLimitExceededEventHandler = (request: Request, response: Response, next: Next, options: Config) => unknown;
 
-  interface Options {
+  export interface Options {
     /** The window, in milliseconds, from a client's first request. Default 60000. */
     windowMs?: number | undefined;
     /** Requests in each window; 0 refuses all. Default 5. */
@@ -62,9 +62,9 @@ declare namespace rateLimit {
   }
 
   /** The options in use, given to `handler`. */
-  type Config = Readonly<Options> & { readonly message: any; readonly statusCode: number };
+  export type Config = Readonly<Options> & { readonly message: any; readonly statusCode: number };
 
-  interface RateLimitRequestHandler {
+  export interface RateLimitRequestHandler {
     (request: IncomingMessage, response: ServerResponse, next: Next): Promise<void>;
     /** Forgets what a key has used. */
     resetKey(key: string): Promise<void>;
@@ -73,7 +73,7 @@ declare namespace rateLimit {
   }
 
   /** The key of a client's address, for key generators: IPv6 masked, IPv4 mapped into IPv6 as IPv4. */
-  function ipKeyGenerator(ip: string, ipv6Subnet?: number | false): string;
+  export function ipKeyGenerator(ip: string, ipv6Subnet?: number | false): string;
 
   export { rateLimit, rateLimit as default };
 }

@@ -33,19 +33,19 @@ class Limiter {
   constructor(limits, options) {
     const { store = 'memory:', clock, onStoreFailure = 'raise' } = check.options('the options of a Limiter', options, OPTIONS);
     const { texts, scopes } = Limit.list(limits);
-    const { handle, read, nowMs } = clockOf(clock);
+    const time = clockOf(clock);
     this.#handle = native.limiterNew(
       texts,
       scopes,
       check.text('store', store, 'invalid_uri'),
       check.text('onStoreFailure', onStoreFailure),
-      handle,
+      time.handle,
     );
     registry.register(this, this.#handle, this);
     this.#names = native.limiterNames(this.#handle);
     this.#local = native.limiterIsLocal(this.#handle);
-    this.#read = read;
-    this.#nowMs = nowMs;
+    this.#read = time.read;
+    this.#nowMs = time.nowMs;
   }
 
   /** Takes `cost` units of `key` if they are there, and says so in a Decision. */

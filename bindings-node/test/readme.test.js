@@ -1,0 +1,34 @@
+'use strict';
+
+const assert = require('node:assert/strict');
+const { readFileSync } = require('node:fs');
+const { join } = require('node:path');
+const test = require('node:test');
+
+const { ROOT, node, serve } = require('./helpers.js');
+
+const text = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const blocks = (language) => [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
+
+test('the first example prints what it promises, word for word', async () => {
+  const { stdout, stderr } = await node(['-'], { input: blocks('js')[0] });
+  assert.equal(stderr, '');
+  assert.equal(stdout, blocks('text')[0]);
+});
+
+test('the Express example starts, and limits a login', async () => {
+  const example = blocks('js')[1].replace('redis://127.0.0.1:6379', process.env.MIRAB_TEST_REDIS);
+  const app = new Function('require', `${example}\nreturn app;`)(require);
+  await serve(app, async (ask) => {
+    const { status, headers } = await ask('/');
+    assert.equal(status, 404);
+    assert.match(headers.get('ratelimit'), /^"20\/second burst 60"; r=59/);
+  });
+});
+
+test('the bare server answers', async () => {
+  let listener;
+  const http = { createServer: (given) => (listener = given) };
+  new Function('http', 'rateLimit', blocks('js')[2])(http, require('mirab/express').rateLimit);
+  await serve(listener, async (ask) => assert.equal((await ask()).body, 'welcome'));
+});

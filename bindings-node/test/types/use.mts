@@ -1,0 +1,58 @@
+// Compiled, never run: what an ES module may write, and what the types must refuse.
+
+import http from 'node:http';
+
+import express from 'express';
+import { Decision, Limit, Limiter, ManualClock, MirabError, type Limits, type MirabErrorKind, type Standing } from 'mirab';
+import rateLimit, { ipKeyGenerator, rateLimit as named, type Options, type RateLimitInfo } from 'mirab/express';
+
+const clock = new ManualClock(0n);
+clock.advanceMs(1.5);
+const us: number = clock.nowUs;
+const limits: Limits = [Limit.tokenBucket(5, 60_000, { capacity: 9 }), Limit.tokenBucket({ capacity: 20, refillRate: '1/3' }), '5/minute'];
+const limiter = new Limiter(limits, { store: 'memory:', clock, onStoreFailure: 'raise' });
+new Limiter(Limit.fixedWindow(5, us, { anchor: 'first', name: 'login' }).withScope('/login'), { clock: Date.now });
+
+const decision: Decision = await limiter.acquire('user:42', 2n);
+const wait: number | undefined = decision.retryAfterMs;
+const standing: Standing | undefined = decision.standings[0];
+if (await limiter.allow(new Uint8Array([1]))) limiter.resetSync(Buffer.from('k'));
+try {
+  limiter.peekSync('k');
+} catch (error) {
+  if (error instanceof MirabError && error.code === 'MIRAB_STORE_TIMEOUT') {
+    const kind: MirabErrorKind = error.kind;
+    console.log(kind, wait, standing?.nextAfterMs);
+  }
+}
+
+const options: Options = { limits: '5/minute', keyGenerator: (request) => ipKeyGenerator(request.ip, 64), standardHeaders: 'draft-8' };
+const app = express();
+app.use(rateLimit(options));
+app.get('/', named({ windowMs: 1000, limit: 2, skip: async (request) => request.get('x') === 'y' }), (_request, response) => {
+  response.send('fine');
+});
+const middleware = rateLimit({ handler: (request, response, next, { statusCode }) => response.status(statusCode).json(request.rateLimit) });
+http.createServer((request, response) => middleware(request, response, (error) => response.end(String(error))));
+const info: RateLimitInfo = { limit: 1, used: 0, remaining: 1, resetTime: new Date(), key: 'k' };
+const hits: number | undefined = (await middleware.getKey(info.key))?.totalHits;
+await middleware.resetKey(String(hits));
+
+// @ts-expect-error a store is a URI
+rateLimit({ store: {} });
+// @ts-expect-error an unknown option
+rateLimit({ window: 5 });
+// @ts-expect-error no such draft
+rateLimit({ standardHeaders: 'draft-5' });
+// @ts-expect-error a key is text or bytes
+void limiter.acquire(42);
+// @ts-expect-error a cost is no text
+void limiter.acquire('k', '1');
+// @ts-expect-error a bucket needs its rate
+Limit.tokenBucket({ capacity: 5 });
+// @ts-expect-error made by static methods
+new Limit('5/minute');
+// @ts-expect-error a decision is read-only
+decision.allowed = true;
+// @ts-expect-error this release raises
+new Limiter('5/minute', { onStoreFailure: 'open' });
