@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use crate::algorithm::Measure;
 use crate::limit::Limit;
-use crate::store::{Mode, Outcome, Request};
+use crate::store::charge::{Group, Mode, Outcome};
 
 /// The answer to a request. Every duration is whole microseconds, rounded up.
 #[derive(Clone, Debug)]
@@ -13,8 +14,18 @@ pub struct Decision {
     allowed: bool,
     never: bool,
     retry_after_us: u64,
+    delay_us: u64,
     deciding: usize,
     standings: SmallVec<[Standing; 1]>,
+    receipt: Option<Box<Receipt>>,
+}
+
+/// What was taken, so that it can be returned.
+#[derive(Clone, Debug)]
+pub(crate) struct Receipt {
+    pub key: Box<[u8]>,
+    pub lease: u128,
+    pub cost: u64,
 }
 
 /// Where one limit of the policy stands: after taking when admitted, before it when refused or
@@ -36,6 +47,17 @@ pub struct Standing {
 }
 
 impl Standing {
+    fn new(of: &Limit, measure: &Measure) -> Self {
+        Self {
+            of: of.clone(),
+            limit: of.capacity(),
+            used: measure.used,
+            remaining: measure.remaining,
+            reset_after: Duration::from_micros(measure.reset_after),
+            next_after: (measure.next_after > 0).then(|| Duration::from_micros(measure.next_after)),
+        }
+    }
+
     /// The limit's name, else its canonical notation.
     pub fn name(&self) -> &str {
         self.of.name()
@@ -47,33 +69,31 @@ impl Standing {
 }
 
 impl Decision {
-    pub(crate) fn new(request: &Request<'_>, outcome: &Outcome) -> Self {
-        let Outcome { admitted, now, ref states } = *outcome;
-        let taken = admitted && request.mode == Mode::Acquire;
+    pub(crate) fn new(group: &Group<'_>, mode: Mode, outcome: &Outcome) -> Self {
+        let Outcome { admitted, now, ref seen, lease } = *outcome;
         let mut strictest: Option<(Rank, usize)> = None;
+        let mut delay_us = 0;
         let mut standings = SmallVec::new();
-        for (index, (limit, state)) in request.policy.limits().iter().zip(states).enumerate() {
-            let algorithm = limit.algorithm();
-            let measure = algorithm.measure(state, now);
+        for (index, (charge, seen)) in group.charges.iter().zip(seen).enumerate() {
+            let algorithm = charge.bucket.algorithm();
+            let measure = algorithm.measure(seen, now);
             let mut rank = Rank { never: false, wait: 0, remaining: measure.remaining };
-            if !taken && !algorithm.admits(state, now, request.cost) {
-                rank.never = limit.never_admits(request.cost);
-                rank.wait = if rank.never { 0 } else { algorithm.retry_after(state, now, request.cost) };
+            if admitted {
+                let taken = if charge.takes(mode) { charge.cost } else { 0 };
+                delay_us = algorithm.delay(seen, now, taken).max(delay_us);
+            } else if !algorithm.admits(seen, now, charge.cost) {
+                rank.never = charge.never_admitted();
+                rank.wait = if rank.never { 0 } else { algorithm.retry_after(seen, now, charge.cost) };
             }
             if strictest.is_none_or(|(best, _)| rank.is_stricter(best)) {
                 strictest = Some((rank, index));
             }
-            standings.push(Standing {
-                of: limit.clone(),
-                limit: limit.capacity(),
-                used: measure.used,
-                remaining: measure.remaining,
-                reset_after: Duration::from_micros(measure.reset_after),
-                next_after: (measure.next_after > 0).then(|| Duration::from_micros(measure.next_after)),
-            });
+            standings.push(Standing::new(charge.bucket.limit(), &measure));
         }
         let (rank, deciding) = strictest.unwrap_or_default();
-        Self { allowed: admitted, never: rank.never, retry_after_us: rank.wait, deciding, standings }
+        let taken = group.charges.first().filter(|charge| admitted && lease != 0 && charge.takes(mode));
+        let receipt = taken.map(|charge| Box::new(Receipt { key: charge.key.into(), lease, cost: charge.cost }));
+        Self { allowed: admitted, never: rank.never, retry_after_us: rank.wait, delay_us, deciding, standings, receipt }
     }
 
     /// Whether the request may pass.
@@ -107,9 +127,10 @@ impl Decision {
         self.decided().reset_after
     }
 
-    /// How long to hold an admitted request (leaky bucket), else zero.
+    /// How long to hold an admitted request until its turn (leaky bucket), else zero; of several
+    /// limits the longest.
     pub fn delay(&self) -> Duration {
-        Duration::ZERO
+        Duration::from_micros(self.delay_us)
     }
 
     /// The name of the limit that decided, else its canonical notation. Of several: never, then
@@ -136,6 +157,10 @@ impl Decision {
     /// Every limit's standing, in the order of the policy.
     pub fn standings(&self) -> &[Standing] {
         &self.standings
+    }
+
+    pub(crate) fn receipt(&self) -> Option<&Receipt> {
+        self.receipt.as_deref()
     }
 
     pub(crate) fn decided(&self) -> &Standing {

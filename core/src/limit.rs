@@ -5,7 +5,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::algorithm::concurrency::Concurrency;
 use crate::algorithm::fixed_window::{Anchor, FixedWindow};
+use crate::algorithm::leaky_bucket::LeakyBucket;
+use crate::algorithm::sliding_buckets::SlidingBuckets;
+use crate::algorithm::sliding_log::SlidingLog;
+use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::algorithm::{Algorithm, MAX_SPAN_US};
 use crate::{Error, Result, duration, notation};
@@ -14,6 +19,9 @@ use crate::{Error, Result, duration, notation};
 pub(crate) const MAX_COUNT: u64 = u32::MAX as u64;
 const MAX_NAME_BYTES: usize = 64;
 const MAX_SCOPE_BYTES: usize = 256;
+
+/// The most sub-windows of a log in buckets.
+const MAX_BUCKETS: u64 = 1024;
 
 /// An algorithm with its numbers, e.g. `100/second burst 300`.
 ///
@@ -71,12 +79,66 @@ impl Limit {
         Ok(Self { name: self.name, scope: self.scope, ..made }.renamed())
     }
 
+    /// A leaky bucket: admitted requests leave at `limit` in each `per`, and at most `queue` (0 to
+    /// 2^32-2) wait besides the one being served. A decision tells how long a request waits.
+    ///
+    /// # Errors
+    /// `invalid_limit` for numbers outside the domain.
+    pub fn leaky_bucket(limit: u64, per: Duration, queue: u64) -> Result<Self> {
+        Self::leaky_bucket_us(limit, per_us(per)?, queue)
+    }
+
     /// A fixed window: at most `limit` in each window of `per` (to the nearest microsecond).
     ///
     /// # Errors
     /// `invalid_limit` for numbers outside the domain.
     pub fn fixed_window(limit: u64, per: Duration, anchor: Anchor) -> Result<Self> {
         Self::fixed_window_us(limit, per_us(per)?, anchor)
+    }
+
+    /// A sliding window: `limit` in `per`, the previous window weighted by its overlap.
+    ///
+    /// # Errors
+    /// `invalid_limit` for numbers outside the domain.
+    pub fn sliding_window(limit: u64, per: Duration) -> Result<Self> {
+        Self::sliding_window_us(limit, per_us(per)?)
+    }
+
+    /// A sliding log: never more than `limit` in any `per`; see [`with_buckets`](Self::with_buckets).
+    ///
+    /// # Errors
+    /// `invalid_limit` for numbers outside the domain.
+    pub fn sliding_log(limit: u64, per: Duration) -> Result<Self> {
+        Self::sliding_log_us(limit, per_us(per)?, None)
+    }
+
+    /// The same sliding log with `buckets` counters (1 to 1024, dividing the period) in place of an
+    /// entry for each request: still never more than the limit in any period, but a refusal may last
+    /// a bucket's width longer.
+    ///
+    /// # Errors
+    /// `invalid_limit` when they don't divide the period, or when it is no sliding log.
+    pub fn with_buckets(self, buckets: u64) -> Result<Self> {
+        let (limit, period_us) = match self.algorithm {
+            Algorithm::SlidingLog(log) => (log.limit, log.period_us),
+            Algorithm::SlidingBuckets(log) => (log.limit, log.period_us),
+            _ => {
+                return Err(Error::limit(format!(
+                    "{buckets} buckets for \"{self}\": only a sliding log has them"
+                )));
+            }
+        };
+        let made = Self::sliding_log_us(limit, period_us, Some(buckets))?;
+        Ok(Self { name: self.name, scope: self.scope, ..made }.renamed())
+    }
+
+    /// At most `limit` in flight; a lease that is never released ends after `expires`.
+    ///
+    /// # Errors
+    /// `invalid_limit` for numbers outside the domain.
+    pub fn concurrency(limit: u64, expires: Duration) -> Result<Self> {
+        let expires = duration::to_micros("expires", expires).map_err(|error| Error::limit(error.to_string()))?;
+        Self::concurrency_us(limit, expires)
     }
 
     /// Refuses everything: never, limit 0, remaining 0.
@@ -127,22 +189,34 @@ impl Limit {
         self.algorithm.capacity()
     }
 
-    /// The period of its count; none for `deny` and `unlimited`.
+    /// The period of its count, or a lease's life; none for `deny` and `unlimited`.
     pub fn period(&self) -> Option<Duration> {
         match self.algorithm {
-            Algorithm::TokenBucket(bucket) => Some(bucket.period_us),
-            Algorithm::FixedWindow(window) => Some(window.period_us),
+            Algorithm::TokenBucket(it) => Some(it.period_us),
+            Algorithm::LeakyBucket(it) => Some(it.bucket.period_us),
+            Algorithm::FixedWindow(it) => Some(it.period_us),
+            Algorithm::SlidingWindow(it) => Some(it.period_us),
+            Algorithm::SlidingLog(it) => Some(it.period_us),
+            Algorithm::SlidingBuckets(it) => Some(it.period_us),
+            Algorithm::Concurrency(it) => Some(it.expires_us),
             Algorithm::Deny | Algorithm::Unlimited => None,
         }
         .map(Duration::from_micros)
     }
 
+    /// Whether it counts what is in flight, and not what came in a time.
+    pub(crate) fn is_concurrency(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Concurrency(_))
+    }
+
     /// From empty to full, or a whole window: the `w` of a rate limit header.
-    pub(crate) fn span_us(&self) -> Option<u64> {
+    pub(crate) fn window(&self) -> Option<Duration> {
         match self.algorithm {
-            Algorithm::TokenBucket(bucket) => Some(bucket.full.whole + u64::from(bucket.full.fraction > 0)),
-            Algorithm::FixedWindow(window) => Some(window.period_us),
-            Algorithm::Deny | Algorithm::Unlimited => None,
+            Algorithm::TokenBucket(bucket) | Algorithm::LeakyBucket(LeakyBucket { bucket }) => {
+                Some(Duration::from_micros(bucket.full.whole + u64::from(bucket.full.fraction > 0)))
+            }
+            Algorithm::Concurrency(_) => None,
+            _ => self.period(),
         }
     }
 
@@ -175,6 +249,43 @@ impl Limit {
         check_period(period_us)?;
         let window = FixedWindow { limit, period_us, anchor };
         Ok(Self::of(Algorithm::FixedWindow(window)))
+    }
+
+    pub(crate) fn leaky_bucket_us(count: u64, period_us: u64, queue: u64) -> Result<Self> {
+        check_count("limit", count)?;
+        check_period(period_us)?;
+        if queue >= MAX_COUNT {
+            return Err(Error::limit(format!("a queue of {queue}: it must be 0 to {} (2^32-2)", MAX_COUNT - 1)));
+        }
+        let bucket = TokenBucket::new(count, period_us, queue + 1)?;
+        Ok(Self::of(Algorithm::LeakyBucket(LeakyBucket { bucket })))
+    }
+
+    pub(crate) fn sliding_window_us(limit: u64, period_us: u64) -> Result<Self> {
+        check_count("limit", limit)?;
+        check_period(period_us)?;
+        Ok(Self::of(Algorithm::SlidingWindow(SlidingWindow { limit, period_us })))
+    }
+
+    pub(crate) fn sliding_log_us(limit: u64, period_us: u64, buckets: Option<u64>) -> Result<Self> {
+        check_count("limit", limit)?;
+        check_period(period_us)?;
+        let Some(buckets) = buckets else {
+            return Ok(Self::of(Algorithm::SlidingLog(SlidingLog { limit, period_us })));
+        };
+        if !(1..=MAX_BUCKETS).contains(&buckets) || !period_us.is_multiple_of(buckets) {
+            return Err(Error::limit(format!(
+                "{buckets} buckets for a period of {period_us} microseconds: \
+                 it must be 1 to {MAX_BUCKETS}, and divide the period"
+            )));
+        }
+        Ok(Self::of(Algorithm::SlidingBuckets(SlidingBuckets { limit, period_us, buckets })))
+    }
+
+    pub(crate) fn concurrency_us(limit: u64, expires_us: u64) -> Result<Self> {
+        check_count("limit", limit)?;
+        check_period(expires_us)?;
+        Ok(Self::of(Algorithm::Concurrency(Concurrency { limit, expires_us })))
     }
 
     fn of(algorithm: Algorithm) -> Self {
@@ -252,6 +363,11 @@ mod tests {
         same(Limit::token_bucket_refilled(20, "5").unwrap(), "5/second burst 20");
         same(Limit::token_bucket_refilled(20, "0.5").unwrap(), "1 per 2 seconds burst 20");
         same(Limit::token_bucket_refilled(20, "1/3").unwrap(), "1/3s burst 20");
+        same(Limit::leaky_bucket(50, MINUTE, 20).unwrap(), "leaky_bucket: 50/minute queue 20");
+        same(Limit::sliding_window(50, MINUTE).unwrap(), "sliding_window: 50/minute");
+        same(Limit::sliding_log(50, MINUTE).unwrap(), "sliding_log: 50/minute");
+        same(Limit::sliding_log(50, MINUTE).unwrap().with_buckets(10).unwrap(), "sliding_log: 50/minute buckets 10");
+        same(Limit::concurrency(20, MINUTE).unwrap(), "concurrency: 20 for 60 s");
         same(
             Limit::fixed_window(5, MINUTE, Anchor::First).unwrap().with_name("login").unwrap(),
             "login=fixed_window: 5/minute from first",
@@ -275,6 +391,13 @@ mod tests {
         let slow = Limit::fixed_window(1, Duration::from_micros((1 << 50) + 1), Anchor::Clock);
         assert!(text(slow).contains("1125899906842625"));
         assert!(text(Limit::deny().with_capacity(3)).contains("deny"));
+        assert!(text(Limit::leaky_bucket(1, MINUTE, MAX_COUNT)).contains("queue of 4294967295"));
+        assert!(text(Limit::deny().with_buckets(3)).contains("deny"));
+        let log = Limit::sliding_log(5, MINUTE).unwrap();
+        assert!(text(log.clone().with_buckets(7)).contains("7 buckets"));
+        assert!(text(log.clone().with_buckets(0)).contains("0 buckets"));
+        assert!(text(log.with_buckets(1200)).contains("1200 buckets"));
+        assert!(text(Limit::concurrency(1, Duration::ZERO)).contains("expires"));
     }
 
     #[test]

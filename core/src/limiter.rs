@@ -7,7 +7,8 @@ use crate::clock::{Clock, Time};
 use crate::decision::Decision;
 use crate::failure::OnStoreFailure;
 use crate::policy::Policy;
-use crate::store::{Mode, Outcome, Request, Store};
+use crate::store::Store;
+use crate::store::charge::{Group, Mode, Outcome};
 use crate::{Error, ErrorKind, Result, key};
 
 /// A policy on a store; clones share it, and threads may.
@@ -96,7 +97,7 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<bool> {
-        self.decide(key.as_ref(), cost, time, Mode::Acquire, |_, outcome| outcome.admitted)
+        self.decide(key.as_ref(), cost, time, Mode::Acquire, |_, _, outcome| outcome.admitted)
     }
 
     /// [`peek`](Self::peek) at a time that was read before.
@@ -114,7 +115,29 @@ impl Limiter {
     pub fn reset_at(&self, key: impl AsRef<[u8]>, time: Time) -> Result<()> {
         self.check_open()?;
         key::check(key.as_ref())?;
-        self.inner.store.reset(&self.inner.policy, key.as_ref(), time)
+        self.inner.store.reset(&self.inner.policy.group(key.as_ref(), 0).charges, time)
+    }
+
+    /// Ends the leases that an admitted decision of this limiter took (`concurrency`); what its other
+    /// limits took stays charged. Returns how many leases still counted: 0 for a decision that was
+    /// refused, took no lease, was released before, or whose leases have expired.
+    ///
+    /// # Errors
+    /// `closed`, and the store's errors.
+    pub fn release(&self, decision: &Decision) -> Result<u64> {
+        self.release_at(decision, self.read_clock()?)
+    }
+
+    /// [`release`](Self::release) at a time that was read before.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub fn release_at(&self, decision: &Decision, time: Time) -> Result<u64> {
+        self.check_open()?;
+        let Some(receipt) = decision.receipt() else { return Ok(0) };
+        let mut group = self.inner.policy.group(&receipt.key, receipt.cost);
+        group.charges.retain(|charge| charge.bucket.limit().is_concurrency());
+        self.inner.store.release(&group.charges, receipt.lease, time)
     }
 
     /// Closes it: every later operation, and every later one of its clones, is the error `closed`.
@@ -140,14 +163,17 @@ impl Limiter {
         cost: u64,
         time: Time,
         mode: Mode,
-        answer: impl FnOnce(&Request<'_>, &Outcome) -> T,
+        answer: impl FnOnce(&Group<'_>, Mode, &Outcome) -> T,
     ) -> Result<T> {
         self.check_open()?;
         key::check(key)?;
         key::check_cost(cost)?;
-        let request = Request { policy: &self.inner.policy, key, cost, mode, time };
-        let outcome = self.inner.store.decide(&request)?;
-        Ok(answer(&request, &outcome))
+        let group = self.inner.policy.group(key, cost);
+        let mut outcomes = self.inner.store.decide(std::slice::from_ref(&group), mode, time)?;
+        match outcomes.pop() {
+            Some(outcome) => Ok(answer(&group, mode, &outcome?)),
+            None => Err(Error::new(ErrorKind::Internal, "the store gave no answer")),
+        }
     }
 
     fn check_open(&self) -> Result<()> {

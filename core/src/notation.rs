@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! policy    = limit *((";" / "," / "|") limit)
-//! limit     = [NAME "="] [ALGORITHM ":"] COUNT ("/" / "per") [N] UNIT *option  /  "deny"  /  "unlimited"
-//! ALGORITHM = "token_bucket" / "fixed_window"
-//! option    = "burst" N (token_bucket)  /  "from" "first" (fixed_window)
+//! limit     = [NAME "="] (rate / "concurrency:" COUNT "for" [N] UNIT / "deny" / "unlimited")
+//! rate      = [ALGORITHM ":"] COUNT ("/" / "per") [N] UNIT *option
+//! ALGORITHM = "token_bucket" / "leaky_bucket" / "fixed_window" / "sliding_window" / "sliding_log"
+//! option    = "burst" N (token_bucket)  /  "queue" N (leaky_bucket)  /  "buckets" K (sliding_log)
+//!           / "from" "first" (fixed_window)
 //! ```
 
 use crate::algorithm::Algorithm;
@@ -18,7 +20,8 @@ mod units;
 use scan::Scanner;
 pub(crate) use units::rational;
 
-const LATER: [&str; 4] = ["leaky_bucket", "sliding_window", "sliding_log", "concurrency"];
+const ALGORITHMS: [&str; 6] =
+    ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "concurrency"];
 
 /// Reads exactly one limit.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit> {
@@ -43,22 +46,20 @@ fn limit(scanner: &mut Scanner<'_>) -> Result<Limit> {
     let name = scanner.name_before("=");
     let algorithm = scanner.word_before(":").map(str::to_ascii_lowercase);
     let start = scanner.mark();
-    let made = match algorithm.as_deref() {
-        None if scanner.accept_word("deny") => Limit::deny(),
-        None if scanner.accept_word("unlimited") => Limit::unlimited(),
-        None | Some("token_bucket") => token_bucket(scanner).map_err(|error| scanner.locate(start, error))?,
-        Some("fixed_window") => fixed_window(scanner).map_err(|error| scanner.locate(start, error))?,
-        Some(later) if LATER.contains(&later) => {
-            return Err(Error::unsupported(format!(
-                "in {:?}: the algorithm {later} is not in this release; it has token_bucket and fixed_window",
-                scanner.text()
-            )));
-        }
+    let read: fn(&mut Scanner<'_>) -> Result<Limit> = match algorithm.as_deref() {
+        None if scanner.accept_word("deny") => |_| Ok(Limit::deny()),
+        None if scanner.accept_word("unlimited") => |_| Ok(Limit::unlimited()),
+        None | Some("token_bucket") => token_bucket,
+        Some("leaky_bucket") => leaky_bucket,
+        Some("fixed_window") => fixed_window,
+        Some("sliding_window") => sliding_window,
+        Some("sliding_log") => sliding_log,
+        Some("concurrency") => concurrency,
         Some(unknown) => {
-            let known = ["token_bucket", "fixed_window"];
-            return Err(scanner.error_before(&format!("unknown algorithm {unknown:?}"), &known, unknown));
+            return Err(scanner.error_before(&format!("unknown algorithm {unknown:?}"), &ALGORITHMS, unknown));
         }
     };
+    let made = read(scanner).map_err(|error| scanner.locate(start, error))?;
     match name {
         Some(name) => made.with_name(name).map_err(|error| scanner.locate(start, error)),
         None => Ok(made),
@@ -67,14 +68,26 @@ fn limit(scanner: &mut Scanner<'_>) -> Result<Limit> {
 
 fn token_bucket(scanner: &mut Scanner<'_>) -> Result<Limit> {
     let (count, period_us) = rate(scanner)?;
-    let mut capacity = None;
-    while let Some(option) = scanner.option(&["burst"], "token_bucket")? {
-        let burst = scanner.number("how many a full bucket holds")?;
-        if capacity.replace(burst).is_some() {
-            return Err(scanner.error_at_last(&format!("{option} is written twice")));
-        }
-    }
+    let capacity = scanner.number_option("burst", "token_bucket", "how many a full bucket holds")?;
     Limit::token_bucket_us(count, period_us, capacity.unwrap_or(count))
+}
+
+fn leaky_bucket(scanner: &mut Scanner<'_>) -> Result<Limit> {
+    let (count, period_us) = rate(scanner)?;
+    let queue = scanner.number_option("queue", "leaky_bucket", "how many may wait")?;
+    Limit::leaky_bucket_us(count, period_us, queue.unwrap_or(0))
+}
+
+fn sliding_window(scanner: &mut Scanner<'_>) -> Result<Limit> {
+    let (limit, period_us) = rate(scanner)?;
+    scanner.option(&[], "sliding_window")?;
+    Limit::sliding_window_us(limit, period_us)
+}
+
+fn sliding_log(scanner: &mut Scanner<'_>) -> Result<Limit> {
+    let (limit, period_us) = rate(scanner)?;
+    let buckets = scanner.number_option("buckets", "sliding_log", "how many counters a period has")?;
+    Limit::sliding_log_us(limit, period_us, buckets)
 }
 
 fn fixed_window(scanner: &mut Scanner<'_>) -> Result<Limit> {
@@ -95,6 +108,14 @@ fn fixed_window(scanner: &mut Scanner<'_>) -> Result<Limit> {
     Limit::fixed_window_us(limit, period_us, anchor.unwrap_or_default())
 }
 
+fn concurrency(scanner: &mut Scanner<'_>) -> Result<Limit> {
+    let limit = scanner.number("how many may be in flight")?;
+    scanner.expect_word("for")?;
+    let expires_us = scanner.period()?;
+    scanner.option(&[], "concurrency")?;
+    Limit::concurrency_us(limit, expires_us)
+}
+
 /// `COUNT ("/" / "per") [N] UNIT`, as a count and a period in microseconds.
 fn rate(scanner: &mut Scanner<'_>) -> Result<(u64, u64)> {
     let count = scanner.number("a count such as 100")?;
@@ -110,16 +131,26 @@ fn rate(scanner: &mut Scanner<'_>) -> Result<(u64, u64)> {
 pub(crate) fn canonical(limit: &Limit) -> String {
     let body = match limit.algorithm() {
         Algorithm::TokenBucket(bucket) => {
-            let rate = format!("{}/{}", bucket.count, units::period(bucket.period_us));
+            let rate = rate_text("", bucket.count, bucket.period_us);
             match bucket.capacity {
                 capacity if capacity == bucket.count => rate,
                 capacity => format!("{rate} burst {capacity}"),
             }
         }
+        Algorithm::LeakyBucket(leaky) => {
+            let rate = rate_text("leaky_bucket: ", leaky.bucket.count, leaky.bucket.period_us);
+            if leaky.queue() == 0 { rate } else { format!("{rate} queue {}", leaky.queue()) }
+        }
         Algorithm::FixedWindow(window) => {
             let from = if window.anchor == Anchor::First { " from first" } else { "" };
-            format!("fixed_window: {}/{}{from}", window.limit, units::period(window.period_us))
+            rate_text("fixed_window: ", window.limit, window.period_us) + from
         }
+        Algorithm::SlidingWindow(window) => rate_text("sliding_window: ", window.limit, window.period_us),
+        Algorithm::SlidingLog(log) => rate_text("sliding_log: ", log.limit, log.period_us),
+        Algorithm::SlidingBuckets(log) => {
+            format!("{} buckets {}", rate_text("sliding_log: ", log.limit, log.period_us), log.buckets)
+        }
+        Algorithm::Concurrency(it) => format!("concurrency: {} for {}", it.limit, units::span(it.expires_us)),
         Algorithm::Deny => "deny".to_owned(),
         Algorithm::Unlimited => "unlimited".to_owned(),
     };
@@ -127,6 +158,10 @@ pub(crate) fn canonical(limit: &Limit) -> String {
         Some(name) => format!("{name}={body}"),
         None => body,
     }
+}
+
+fn rate_text(algorithm: &str, count: u64, period_us: u64) -> String {
+    format!("{algorithm}{count}/{}", units::period(period_us))
 }
 
 /// The known word nearest to `word`, when it is near enough to be meant.
@@ -180,6 +215,14 @@ mod tests {
             ("7/us", "7/us"),
             ("api.v1=fixed_window:10/min from first", "api.v1=fixed_window: 10/minute from first"),
             (" fixed_window : 2 per 2 hrs ", "fixed_window: 2/2 hours"),
+            ("leaky_bucket: 50/s queue 20", "leaky_bucket: 50/second queue 20"),
+            ("Leaky_Bucket: 50/s queue 0", "leaky_bucket: 50/second"),
+            ("sliding_window: 9 per day", "sliding_window: 9/day"),
+            ("sliding_log: 5/min", "sliding_log: 5/minute"),
+            ("x=sliding_log: 5/min BUCKETS 6", "x=sliding_log: 5/minute buckets 6"),
+            ("concurrency: 20 for 30s", "concurrency: 20 for 30 seconds"),
+            ("concurrency: 20 for 60s", "concurrency: 20 for 1 minute"),
+            ("concurrency: 1 for hour", "concurrency: 1 for 1 hour"),
             ("deny", "deny"),
             ("free=unlimited", "free=unlimited"),
         ] {
@@ -211,6 +254,15 @@ mod tests {
             ("fixed_window: 5/second burst 3", "burst"),
             ("fixed_window: 5/second from last", "first"),
             ("fixd_window: 5/second", "did you mean \"fixed_window\"?"),
+            ("leaky_bucket: 5/second burst 3", "burst"),
+            ("sliding_window: 5/second queue 3", "sliding_window has no options"),
+            ("sliding_log: 5/second buckets 7", "7 buckets"),
+            ("sliding_log: 5/second bucket 5", "did you mean \"buckets\"?"),
+            ("sliding_logs: 5/second", "did you mean \"sliding_log\"?"),
+            ("concurrency: 5/second", "expected \"for\""),
+            ("concurrency: 0 for 3 s", "limit of 0"),
+            ("concurrency: 5", "at the end"),
+            ("deny 5/second", "character 6"),
             ("5/second 6", "character 10"),
             ("5/second; 6/minute", "one limit"),
             ("a b=5/second", "character 1"),
@@ -227,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_comes_later_is_unsupported() {
-        for text in ["sliding_log: 5/minute", "leaky_bucket: 5/s queue 3", "fixed_window: 5/day in UTC"] {
+        for text in ["fixed_window: 5/day in UTC"] {
             assert_eq!(parse_limit(text).unwrap_err().kind(), ErrorKind::Unsupported, "{text}");
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::limit::Limit;
 use crate::store::bucket::Bucket;
+use crate::store::charge::{Charge, Group};
 use crate::{Error, Result, notation};
 
 const MAX_LIMITS: usize = 16;
@@ -19,7 +20,6 @@ pub struct Policy {
 struct Parts {
     limits: Box<[Limit]>,
     buckets: Box<[Bucket]>,
-    reads_wall: bool,
 }
 
 impl Policy {
@@ -63,19 +63,14 @@ impl Policy {
         &self.parts.buckets
     }
 
-    /// Whether no wait helps a request of this cost.
-    #[cfg(feature = "redis")]
-    pub(crate) fn never_admits(&self, cost: u64) -> bool {
-        self.limits().iter().any(|limit| limit.never_admits(cost))
-    }
-
-    pub(crate) fn reads_wall(&self) -> bool {
-        self.parts.reads_wall
+    /// The charges of a request: `cost` of every limit for one key.
+    pub(crate) fn group<'a>(&'a self, key: &'a [u8], cost: u64) -> Group<'a> {
+        let charge = |bucket| Charge { bucket, key, cost };
+        Group { charges: self.parts.buckets.iter().map(charge).collect() }
     }
 
     fn of(limits: Box<[Limit]>, buckets: Box<[Bucket]>) -> Self {
-        let reads_wall = limits.iter().any(|limit| limit.algorithm().reads_wall());
-        Self { parts: Arc::new(Parts { limits, buckets, reads_wall }) }
+        Self { parts: Arc::new(Parts { limits, buckets }) }
     }
 }
 

@@ -40,15 +40,16 @@ impl FixedWindow {
     }
 
     /// A window that is over is empty; one that is later than now's is now's, with its count.
-    pub fn read(&self, window: &mut Window, now: u64) -> Found {
+    pub fn read(&self, mut window: Window, now: u64) -> (Window, Found) {
         let end = self.end(now);
         if window.end <= now {
-            *window = Window::default();
-        } else if window.end > end && window.count > 0 {
-            window.end = end;
-            return Found::Future;
+            return (Window::default(), Found::Sound);
         }
-        Found::Sound
+        if window.end > end {
+            window.end = end;
+            return (window, Found::Future);
+        }
+        (window, Found::Sound)
     }
 
     pub fn admits(&self, window: &Window, cost: u64) -> bool {
@@ -102,22 +103,21 @@ mod tests {
     fn a_later_window_is_read_as_nows_with_its_count() {
         for anchor in [Anchor::Clock, Anchor::First] {
             let limit = ten_a_minute(anchor);
-            let mut window = limit.charged(Window::default(), 600_000_000, 4);
-            assert_eq!(limit.read(&mut window, 30_000_000), Found::Future);
-            assert_eq!(window.count, 4);
+            let (window, found) = limit.read(limit.charged(Window::default(), 600_000_000, 4), 30_000_000);
+            assert_eq!((window.count, found), (4, Found::Future));
             assert!(limit.measure(&window, 30_000_000).reset_after <= 60_000_000);
-            assert_eq!(limit.read(&mut window, 30_000_000), Found::Sound);
+            assert_eq!(limit.read(window, 30_000_000).1, Found::Sound);
         }
     }
 
     #[test]
     fn a_window_ends_at_its_end() {
         let limit = ten_a_minute(Anchor::First);
-        let mut window = limit.charged(Window::default(), 0, 10);
-        limit.read(&mut window, 59_999_999);
+        let stored = limit.charged(Window::default(), 0, 10);
+        let (window, _) = limit.read(stored, 59_999_999);
         assert!(!limit.admits(&window, 1));
         assert_eq!(limit.retry_after(&window, 59_999_999), 1);
-        limit.read(&mut window, 60_000_000);
+        let (window, _) = limit.read(stored, 60_000_000);
         assert!(limit.admits(&window, 10));
     }
 }

@@ -1,39 +1,79 @@
 //! The algorithms: pure functions over integers, one file each.
 //!
-//! Every algorithm has the same five: `read` brings a stored state to the present, `admits` asks,
-//! `charge` takes, `measure` tells what is left, and `retry_after` promises. The caller holds the
-//! lock and keeps the order; a store that decides elsewhere (a script) still uses the last two.
+//! A store keeps a [`State`] for each limit and key. What an algorithm needs of it at one instant
+//! is [`Seen`]: a few numbers, the same whether they come from memory or from a script elsewhere.
+//! Everything that is told (what fits, what is left, how long to wait) follows from those.
 
+pub(crate) mod concurrency;
 pub(crate) mod fixed_window;
 pub(crate) mod interval;
+pub(crate) mod leaky_bucket;
+pub(crate) mod sliding_buckets;
+pub(crate) mod sliding_log;
+pub(crate) mod sliding_window;
+mod tally;
 pub(crate) mod token_bucket;
 
 use crate::clock::Now;
 use crate::key::MAX_COST;
+use concurrency::{Concurrency, Lease, Leases};
 use fixed_window::{FixedWindow, Window};
 pub(crate) use interval::MAX_SPAN_US;
+use leaky_bucket::LeakyBucket;
+use sliding_buckets::{Buckets, SlidingBuckets};
+use sliding_log::{Log, SlidingLog};
+use sliding_window::{Pair, SlidingWindow};
+pub(crate) use tally::Tally;
 use token_bucket::{Tat, TokenBucket};
 
 /// An algorithm with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Algorithm {
     TokenBucket(TokenBucket),
+    LeakyBucket(LeakyBucket),
     FixedWindow(FixedWindow),
+    SlidingWindow(SlidingWindow),
+    SlidingLog(SlidingLog),
+    SlidingBuckets(SlidingBuckets),
+    Concurrency(Concurrency),
     Deny,
     Unlimited,
 }
 
-/// What is stored for one limit and key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a store keeps for one limit and key; keeping nothing is a full bucket, an empty window.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing is known: a full bucket, a window that has not begun.
-    Fresh,
-    TokenBucket(Tat),
-    FixedWindow(Window),
+    Bucket(Tat),
+    Window(Window),
+    Pair(Pair),
+    Log(Box<Log>),
+    Buckets(Box<Buckets>),
+    Leases(Box<Leases>),
+}
+
+/// What a state says at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Nothing,
+    Bucket(Tat),
+    Window(Window),
+    Pair(Pair),
+    Tally(Tally),
+}
+
+/// What a stored state was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing to mend.
+    Sound,
+    /// A list whose head is over: whoever takes drops it.
+    Aged,
+    /// From the future: it was read as if made now, and whoever takes writes that back.
+    Future,
 }
 
 /// What is left at one instant; microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measure {
     pub used: u64,
     pub remaining: u64,
@@ -43,21 +83,17 @@ pub(crate) struct Measure {
     pub next_after: u64,
 }
 
-/// What a state was found to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// As it was stored, or aged as time passes.
-    Sound,
-    /// From the future: it was read as if made now and should be written back.
-    Future,
-}
-
 impl Algorithm {
     /// The largest cost that can ever pass.
     pub fn capacity(&self) -> u64 {
         match self {
-            Self::TokenBucket(bucket) => bucket.capacity,
-            Self::FixedWindow(window) => window.limit,
+            Self::TokenBucket(it) => it.capacity,
+            Self::LeakyBucket(it) => it.bucket.capacity,
+            Self::FixedWindow(it) => it.limit,
+            Self::SlidingWindow(it) => it.limit,
+            Self::SlidingLog(it) => it.limit,
+            Self::SlidingBuckets(it) => it.limit,
+            Self::Concurrency(it) => it.limit,
             Self::Deny => 0,
             Self::Unlimited => MAX_COST,
         }
@@ -69,70 +105,150 @@ impl Algorithm {
     }
 
     /// Whether anything is stored for it.
-    #[cfg(feature = "redis")]
     pub fn has_state(&self) -> bool {
-        matches!(self, Self::TokenBucket(_) | Self::FixedWindow(_))
+        !matches!(self, Self::Deny | Self::Unlimited)
     }
 
-    /// Brings a stored state to the present.
-    pub fn read(&self, state: &mut State, now: Now) -> Found {
-        match (self, state) {
-            (Self::TokenBucket(bucket), State::TokenBucket(tat)) => bucket.read(tat, now.steady),
-            (Self::FixedWindow(limit), State::FixedWindow(window)) => limit.read(window, limit.time(now)),
-            (_, state) => {
-                *state = State::Fresh;
-                Found::Sound
+    /// What a stored state says now, as far as a request of `cost` needs it.
+    pub fn see(&self, stored: Option<&State>, now: Now, cost: u64) -> (Seen, Found) {
+        let steady = now.steady;
+        match (self, stored) {
+            (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Some(State::Bucket(tat))) => {
+                let (tat, found) = it.read(*tat, steady);
+                (Seen::Bucket(tat), found)
             }
+            (Self::FixedWindow(it), Some(State::Window(window))) => {
+                let (window, found) = it.read(*window, it.time(now));
+                (Seen::Window(window), found)
+            }
+            (Self::SlidingWindow(it), Some(State::Pair(pair))) => {
+                let (pair, found) = it.read(*pair, steady);
+                (Seen::Pair(pair), found)
+            }
+            (Self::SlidingLog(it), Some(State::Log(log))) => {
+                let (tally, found) = it.read(log, steady, cost);
+                (Seen::Tally(tally), found)
+            }
+            (Self::SlidingBuckets(it), Some(State::Buckets(buckets))) => {
+                let (tally, found) = it.read(buckets, steady, cost);
+                (Seen::Tally(tally), found)
+            }
+            (Self::Concurrency(it), Some(State::Leases(leases))) => {
+                let (tally, found) = it.read(leases, steady, cost);
+                (Seen::Tally(tally), found)
+            }
+            _ => (self.nothing(now), Found::Sound),
         }
     }
 
-    /// Whether `cost` fits now; the state has been read.
-    pub fn admits(&self, state: &State, now: Now, cost: u64) -> bool {
+    /// What is seen where nothing is stored.
+    pub fn nothing(&self, now: Now) -> Seen {
+        match self {
+            Self::TokenBucket(_) | Self::LeakyBucket(_) => Seen::Bucket(Tat::default()),
+            Self::FixedWindow(_) => Seen::Window(Window::default()),
+            Self::SlidingWindow(it) => Seen::Pair(it.empty(now.steady)),
+            Self::SlidingLog(_) | Self::SlidingBuckets(_) | Self::Concurrency(_) => Seen::Tally(Tally::default()),
+            Self::Deny | Self::Unlimited => Seen::Nothing,
+        }
+    }
+
+    /// Whether `cost` fits now.
+    pub fn admits(&self, seen: &Seen, now: Now, cost: u64) -> bool {
         if cost == 0 {
             return *self != Self::Deny;
         }
-        match self {
-            Self::TokenBucket(bucket) => bucket.admits(state.tat(), now.steady, cost),
-            Self::FixedWindow(limit) => limit.admits(&state.window(), cost),
-            Self::Deny => false,
-            Self::Unlimited => true,
+        match (self, seen) {
+            (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Seen::Bucket(tat)) => {
+                it.admits(*tat, now.steady, cost)
+            }
+            (Self::FixedWindow(it), Seen::Window(window)) => it.admits(window, cost),
+            (Self::SlidingWindow(it), Seen::Pair(pair)) => it.admits(pair, now.steady, cost),
+            (_, Seen::Tally(tally)) => tally.used.checked_add(cost).is_some_and(|sum| sum <= self.capacity()),
+            (Self::Unlimited, _) => true,
+            _ => false,
         }
     }
 
-    /// Takes a `cost` that fits; the state has been read.
-    pub fn charge(&self, state: &mut State, now: Now, cost: u64) {
-        if cost == 0 {
-            return;
-        }
-        match self {
-            Self::TokenBucket(bucket) => {
-                *state = State::TokenBucket(bucket.charged(state.tat(), now.steady, cost));
+    /// What is seen after taking a `cost` that fits.
+    pub fn charged(&self, seen: Seen, now: Now, cost: u64) -> Seen {
+        match (self, seen) {
+            (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Seen::Bucket(tat)) => {
+                Seen::Bucket(it.charged(tat, now.steady, cost))
             }
-            Self::FixedWindow(limit) => {
-                *state = State::FixedWindow(limit.charged(state.window(), limit.time(now), cost));
+            (Self::FixedWindow(it), Seen::Window(window)) => {
+                Seen::Window(it.charged(window, it.time(now), cost))
             }
-            Self::Deny | Self::Unlimited => {}
+            (Self::SlidingWindow(_), Seen::Pair(pair)) => Seen::Pair(pair.charged(cost)),
+            (Self::SlidingLog(it), Seen::Tally(tally)) => Seen::Tally(tally.charged(cost, it.end(now.steady))),
+            (Self::SlidingBuckets(it), Seen::Tally(tally)) => {
+                Seen::Tally(tally.charged(cost, it.end(it.index(now.steady))))
+            }
+            (Self::Concurrency(it), Seen::Tally(tally)) => Seen::Tally(tally.charged(cost, it.end(now.steady))),
+            _ => seen,
         }
     }
 
-    /// What is left now; the state has been read.
-    pub fn measure(&self, state: &State, now: Now) -> Measure {
-        match self {
-            Self::TokenBucket(bucket) => bucket.measure(state.tat(), now.steady),
-            Self::FixedWindow(limit) => limit.measure(&state.window(), limit.time(now)),
-            Self::Deny | Self::Unlimited => {
-                Measure { used: 0, remaining: self.capacity(), reset_after: 0, next_after: 0 }
+    /// Writes what was seen, and `taken` units (0: only what was mended).
+    pub fn write(&self, stored: &mut State, seen: Seen, now: Now, taken: u64, lease: u128) {
+        let steady = now.steady;
+        match (self, &mut *stored, seen) {
+            (Self::SlidingLog(it), State::Log(log), _) => it.write(log, steady, taken),
+            (Self::SlidingBuckets(it), State::Buckets(buckets), _) => it.write(buckets, steady, taken),
+            (Self::Concurrency(it), State::Leases(leases), _) => {
+                it.write(leases, steady, (taken > 0).then(|| Lease::new(it.end(steady), taken, lease)));
             }
+            (_, _, Seen::Bucket(tat)) => *stored = State::Bucket(tat),
+            (_, _, Seen::Window(window)) => *stored = State::Window(window),
+            (_, _, Seen::Pair(pair)) => *stored = State::Pair(pair),
+            _ => {}
+        }
+    }
+
+    /// What to write into where nothing is stored; none for what stores nothing.
+    pub fn fresh(&self, seen: Seen) -> Option<State> {
+        Some(match (self, seen) {
+            (Self::SlidingLog(_), _) => State::Log(Box::default()),
+            (Self::SlidingBuckets(_), _) => State::Buckets(Box::default()),
+            (Self::Concurrency(_), _) => State::Leases(Box::default()),
+            (_, Seen::Bucket(tat)) => State::Bucket(tat),
+            (_, Seen::Window(window)) => State::Window(window),
+            (_, Seen::Pair(pair)) => State::Pair(pair),
+            _ => return None,
+        })
+    }
+
+    /// What is left now.
+    pub fn measure(&self, seen: &Seen, now: Now) -> Measure {
+        match (self, seen) {
+            (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Seen::Bucket(tat)) => {
+                it.measure(*tat, now.steady)
+            }
+            (Self::FixedWindow(it), Seen::Window(window)) => it.measure(window, it.time(now)),
+            (Self::SlidingWindow(it), Seen::Pair(pair)) => it.measure(pair, now.steady),
+            (_, Seen::Tally(tally)) => tally.measure(self.capacity(), now.steady),
+            _ => Measure { remaining: self.capacity(), ..Measure::default() },
         }
     }
 
     /// The wait after which a refused `cost` (at most the capacity) is admitted, if nobody else
-    /// comes; the state has been read.
-    pub fn retry_after(&self, state: &State, now: Now, cost: u64) -> u64 {
-        match self {
-            Self::TokenBucket(bucket) => bucket.retry_after(state.tat(), now.steady, cost),
-            Self::FixedWindow(limit) => limit.retry_after(&state.window(), limit.time(now)),
-            Self::Deny | Self::Unlimited => 0,
+    /// comes.
+    pub fn retry_after(&self, seen: &Seen, now: Now, cost: u64) -> u64 {
+        match (self, seen) {
+            (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Seen::Bucket(tat)) => {
+                it.retry_after(*tat, now.steady, cost)
+            }
+            (Self::FixedWindow(it), Seen::Window(window)) => it.retry_after(window, it.time(now)),
+            (Self::SlidingWindow(it), Seen::Pair(pair)) => it.retry_after(pair, now.steady, cost),
+            (_, Seen::Tally(tally)) => tally.needed_end.saturating_sub(now.steady),
+            _ => 0,
+        }
+    }
+
+    /// How long an admitted request is held, seen after `taken` units were taken.
+    pub fn delay(&self, seen: &Seen, now: Now, taken: u64) -> u64 {
+        match (self, seen) {
+            (Self::LeakyBucket(it), Seen::Bucket(tat)) => it.delay(*tat, now.steady, taken),
+            _ => 0,
         }
     }
 }
@@ -141,24 +257,13 @@ impl State {
     /// Whether it says nothing any more, so that forgetting it changes no answer.
     pub fn is_spent(&self, now: Now) -> bool {
         match self {
-            Self::Fresh => true,
-            Self::TokenBucket(tat) => tat.is_past(now.steady),
+            Self::Bucket(tat) => tat.is_past(now.steady),
             // Kept until both clocks are past it, whichever of the two it was written by.
-            Self::FixedWindow(window) => window.end <= now.steady.min(now.wall),
-        }
-    }
-
-    fn tat(&self) -> Tat {
-        match self {
-            Self::TokenBucket(tat) => *tat,
-            _ => Tat::default(),
-        }
-    }
-
-    fn window(&self) -> Window {
-        match self {
-            Self::FixedWindow(window) => *window,
-            _ => Window::default(),
+            Self::Window(window) => window.end <= now.steady.min(now.wall),
+            Self::Pair(pair) => pair.end <= now.steady,
+            Self::Log(log) => log.last_end <= now.steady,
+            Self::Buckets(buckets) => buckets.last_end <= now.steady,
+            Self::Leases(leases) => leases.last_end() <= now.steady,
         }
     }
 }

@@ -54,7 +54,7 @@ impl TokenBucket {
 
     /// Never later than a full drain from now: a state from the future, or one written when the
     /// bucket was larger or slower, blocks nobody longer.
-    pub fn read(&self, tat: &mut Tat, now: u64) -> Found {
+    pub fn read(&self, mut tat: Tat, now: u64) -> (Tat, Found) {
         let q = self.interval.q;
         if u64::from(tat.0.fraction) >= q {
             // Written under numbers with another q: the next whole microsecond mints nothing.
@@ -62,10 +62,9 @@ impl TokenBucket {
         }
         let latest = self.full_from(now);
         if earlier(latest, tat.0) {
-            tat.0 = latest;
-            return Found::Future;
+            return (Tat(latest), Found::Future);
         }
-        Found::Sound
+        (tat, Found::Sound)
     }
 
     pub fn admits(&self, tat: Tat, now: u64, cost: u64) -> bool {
@@ -97,6 +96,12 @@ impl TokenBucket {
         let p = u128::from(self.interval.p);
         let over = self.owed(tat, now) + u128::from(cost) * p;
         self.interval.micros(over.saturating_sub(u128::from(self.capacity) * p))
+    }
+
+    /// The debt before `taken` tokens were taken, rounded up to microseconds.
+    pub fn debt_before(&self, tat: Tat, now: u64, taken: u64) -> u64 {
+        let taken = u128::from(taken) * u128::from(self.interval.p);
+        self.interval.micros(self.owed(tat, now).saturating_sub(taken))
     }
 
     /// The debt: `max(tat, now) - now`, in units of 1/q microseconds.
@@ -161,10 +166,9 @@ mod tests {
     #[test]
     fn a_state_from_the_future_is_read_as_made_now() {
         let bucket = bucket(1, 1_000_000, 5);
-        let mut tat = bucket.charged(Tat::default(), 1_000_000_000, 5);
-        assert_eq!(bucket.read(&mut tat, 0), Found::Future);
-        assert_eq!(bucket.measure(tat, 0).reset_after, 5_000_000);
-        assert_eq!(bucket.read(&mut tat, 0), Found::Sound);
+        let (tat, found) = bucket.read(bucket.charged(Tat::default(), 1_000_000_000, 5), 0);
+        assert_eq!((bucket.measure(tat, 0).reset_after, found), (5_000_000, Found::Future));
+        assert_eq!(bucket.read(tat, 0), (tat, Found::Sound));
     }
 
     #[test]

@@ -111,8 +111,10 @@ pub fn headers(
 }
 
 /// The value of `Retry-After`: whole seconds, rounded up, at least 1; none when allowed or never.
+/// A place under a concurrency limit may be free at any time: try again in a second.
 pub fn retry_after_seconds(decision: &Decision) -> Option<u64> {
-    decision.retry_after().map(|wait| seconds(wait).max(1))
+    let wait = seconds(decision.retry_after()?).max(1);
+    Some(if decision.decided().of().is_concurrency() { 1 } else { wait })
 }
 
 /// What the older families tell: of the limit that decided.
@@ -162,6 +164,9 @@ fn structured(
         if let Some(window) = window(standing) {
             let _ = write!(policies, "{semicolon}w={window}");
         }
+        if standing.of().is_concurrency() {
+            let _ = write!(policies, "{semicolon}qu=\"concurrent-requests\"");
+        }
         if let Some(pk) = &pk {
             let _ = write!(policies, "{semicolon}pk=:{pk}:");
         }
@@ -180,12 +185,12 @@ fn structured(
 
 /// The capacity to tell; none for what has no limit.
 fn told_capacity(standing: &Standing) -> Option<u64> {
-    let bounded = standing.of().span_us().is_some() || standing.limit == 0;
+    let bounded = standing.of().period().is_some() || standing.limit == 0;
     bounded.then_some(standing.limit)
 }
 
 fn window(standing: &Standing) -> Option<u64> {
-    standing.of().span_us().map(|us| us.div_ceil(1_000_000))
+    standing.of().window().map(seconds)
 }
 
 /// The first 12 hexadecimal digits of a SHA-256, as a byte sequence, as express-rate-limit has it.
@@ -258,6 +263,25 @@ mod tests {
                 "RateLimit-Policy: \"5/minute\";q=5;w=60",
                 "RateLimit: \"5/minute\";r=0;t=24",
                 "Retry-After: 24",
+                "Cache-Control: no-store",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_algorithm_tells_its_window() {
+        let policy = |text: &str| plain(text, &[1], Headers::Draft8);
+        assert_eq!(
+            policy("leaky_bucket: 2/second queue 9"),
+            ["RateLimit-Policy: \"leaky_bucket: 2/second queue 9\";q=10;w=5", "RateLimit: \"leaky_bucket: 2/second queue 9\";r=9;t=1"]
+        );
+        assert_eq!(policy("x=sliding_log: 2/minute")[0], "RateLimit-Policy: \"x\";q=2;w=60");
+        assert_eq!(
+            plain("c=concurrency: 2 for 30s", &[2, 1], Headers::Draft8),
+            [
+                "RateLimit-Policy: \"c\";q=2;qu=\"concurrent-requests\"",
+                "RateLimit: \"c\";r=0;t=30",
+                "Retry-After: 1",
                 "Cache-Control: no-store",
             ]
         );

@@ -148,15 +148,27 @@ impl<'a> Scanner<'a> {
                 self.take();
                 Ok(Some(word))
             }
+            None if known.is_empty() => {
+                Err(self.error_here(&format!("{algorithm} has no options; between limits write ;")))
+            }
             None => {
                 let words = known.join(", ");
-                Err(self.error_known(
-                    &format!("no option of {algorithm} (it has: {words}; between limits write ;)"),
-                    known,
-                    token,
-                ))
+                let message = format!("no option of {algorithm} (it has: {words}; between limits write ;)");
+                Err(self.error_known(&message, known, token))
             }
         }
+    }
+
+    /// The one option that an algorithm has, with its number; none when it isn't written.
+    pub fn number_option(&mut self, word: &'static str, algorithm: &str, meaning: &str) -> Result<Option<u64>> {
+        let mut value = None;
+        while self.option(&[word], algorithm)?.is_some() {
+            let number = self.number(meaning)?;
+            if value.replace(number).is_some() {
+                return Err(self.error_at_last(&format!("{word} is written twice")));
+            }
+        }
+        Ok(value)
     }
 
     pub fn end(&self, expected: &str) -> Result<()> {

@@ -39,12 +39,18 @@ pub(super) fn unit_us(word: &str) -> Option<u64> {
     })
 }
 
-/// The canonical text of a period: the largest unit that divides it.
+/// The canonical text of a period: the largest unit that divides it, the count 1 left out.
 pub(super) fn period(period_us: u64) -> String {
+    let text = span(period_us);
+    text.strip_prefix("1 ").map(str::to_owned).unwrap_or(text)
+}
+
+/// The canonical text of a stretch of time: the largest unit that divides it, and its count.
+pub(super) fn span(period_us: u64) -> String {
     let fits = |&&(us, ..): &&(u64, &str, &str)| period_us.is_multiple_of(us);
     let (us, one, more) = CANONICAL.iter().find(fits).copied().unwrap_or((1, "us", "us"));
     match period_us / us {
-        1 => one.to_owned(),
+        1 => format!("1 {one}"),
         count => format!("{count} {more}"),
     }
 }

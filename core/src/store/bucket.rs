@@ -9,8 +9,9 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::fixed_window::Anchor;
 use crate::limit::Limit;
 
-/// A limit's identity beside the key: `id` on Redis, a hash of it in memory.
+/// A limit and its identity beside the key: `id` on Redis, a hash of it in memory.
 pub(crate) struct Bucket {
+    limit: Limit,
     id: Box<str>,
     fingerprint: Fingerprint,
 }
@@ -25,7 +26,15 @@ pub(crate) struct Fingerprint {
 impl Bucket {
     pub fn new(limit: &Limit) -> Self {
         let id = id(limit);
-        Self { fingerprint: Fingerprint::of(id.as_bytes()), id: id.into() }
+        Self { limit: limit.clone(), fingerprint: Fingerprint::of(id.as_bytes()), id: id.into() }
+    }
+
+    pub fn algorithm(&self) -> &Algorithm {
+        self.limit.algorithm()
+    }
+
+    pub fn limit(&self) -> &Limit {
+        &self.limit
     }
 
     /// `t5/60`: a letter for the algorithm, its name or canonical numbers, and the scope last.
@@ -49,26 +58,33 @@ impl Fingerprint {
     }
 }
 
+/// `t5/60`: a letter for the algorithm, then its name (and what must not change under a name), or
+/// its canonical numbers; the scope last.
 fn id(limit: &Limit) -> String {
     let (letter, numbers, kept) = match limit.algorithm() {
-        Algorithm::TokenBucket(bucket) => {
-            let extra = match bucket.capacity {
-                capacity if capacity == bucket.count => String::new(),
-                capacity => format!("+{capacity}"),
-            };
-            (Some('t'), format!("{}/{}{extra}", bucket.count, period(bucket.period_us)), String::new())
+        Algorithm::TokenBucket(it) => {
+            let burst = if it.capacity == it.count { String::new() } else { format!("+{}", it.capacity) };
+            ("t", format!("{}/{}{burst}", it.count, period(it.period_us)), String::new())
         }
-        Algorithm::FixedWindow(window) => {
-            let anchor = if window.anchor == Anchor::First { "a" } else { "" };
-            let kept = format!("/{}{anchor}", period(window.period_us));
-            (Some('f'), format!("{}{kept}", window.limit), kept)
+        Algorithm::LeakyBucket(it) => {
+            let queue = if it.queue() == 0 { String::new() } else { format!("q{}", it.queue()) };
+            ("l", format!("{}/{}{queue}", it.bucket.count, period(it.bucket.period_us)), String::new())
         }
+        Algorithm::FixedWindow(it) => {
+            let anchor = if it.anchor == Anchor::First { "a" } else { "" };
+            windowed("f", it.limit, format!("/{}{anchor}", period(it.period_us)))
+        }
+        Algorithm::SlidingWindow(it) => windowed("w", it.limit, format!("/{}", period(it.period_us))),
+        Algorithm::SlidingLog(it) => windowed("g", it.limit, format!("/{}", period(it.period_us))),
+        Algorithm::SlidingBuckets(it) => {
+            windowed("b", it.limit, format!("/{}k{}", period(it.period_us), it.buckets))
+        }
+        Algorithm::Concurrency(it) => ("c", format!("{}/{}", it.limit, period(it.expires_us)), String::new()),
         // Nothing is stored for these; the text only tells them apart.
-        Algorithm::Deny | Algorithm::Unlimited => (None, limit.to_string(), String::new()),
+        Algorithm::Deny | Algorithm::Unlimited => ("", limit.to_string(), String::new()),
     };
-    let mut id: String = letter.into_iter().collect();
+    let mut id = letter.to_owned();
     match limit.given_name() {
-        // What is kept when a named limit's numbers change: windows keep their period and anchor.
         Some(name) => id.extend(["=", name, &kept]),
         None => id.push_str(&numbers),
     }
@@ -77,6 +93,11 @@ fn id(limit: &Limit) -> String {
         encode(scope.as_bytes(), &mut id);
     }
     id
+}
+
+/// Counts in windows mean something only for the same windows: these stay in the identity.
+fn windowed(letter: &str, limit: u64, windows: String) -> (&str, String, String) {
+    (letter, format!("{limit}{windows}"), windows)
 }
 
 /// Seconds, or the largest smaller unit that is whole.
@@ -119,6 +140,17 @@ mod tests {
             ("fixed_window: 10/minute", "f10/60"),
             ("fixed_window: 10/minute from first", "f10/60a"),
             ("login=fixed_window: 10/minute from first", "f=login/60a"),
+            ("leaky_bucket: 50/s queue 20", "l50/1q20"),
+            ("leaky_bucket: 50/s", "l50/1"),
+            ("x=leaky_bucket: 50/s queue 20", "l=x"),
+            ("sliding_window: 10/hour", "w10/3600"),
+            ("x=sliding_window: 10/hour", "w=x/3600"),
+            ("sliding_log: 10/500ms", "g10/500ms"),
+            ("x=sliding_log: 10/500ms", "g=x/500ms"),
+            ("sliding_log: 10/minute buckets 6", "b10/60k6"),
+            ("x=sliding_log: 10/minute buckets 6", "b=x/60k6"),
+            ("concurrency: 20 for 30s", "c20/30"),
+            ("x=concurrency: 20 for 30s", "c=x"),
         ] {
             assert_eq!(Bucket::new(&Limit::parse(text).unwrap()).id(), expected, "{text}");
         }

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
 
 use hashbrown::HashTable;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::bucket::Fingerprint;
-use super::{Outcome, Request, States};
+use super::charge::{Charge, Group, Mode, Outcome, Outcomes};
 use crate::algorithm::{Found, State};
 use crate::clock::{self, Now, Time};
-use crate::policy::Policy;
 use crate::{Error, ErrorKind, Result};
 
 /// A power of two; the stripe follows from the key alone, so that a policy takes one lock.
@@ -68,65 +67,127 @@ pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
 }
 
 impl MemoryStore {
-    pub fn decide(&self, request: &Request<'_>) -> Outcome {
-        let key = Fingerprint::of(request.key);
-        let mut tables = self.stripe(key).lock();
-        let now = clock::resolve(request.time, request.policy.reads_wall());
-        let table = tables.of(request.time);
-
-        let mut admitted = true;
-        let mut future: SmallVec<[bool; 2]> = SmallVec::new();
-        let mut places: SmallVec<[Option<usize>; 2]> = SmallVec::new();
-        let mut states = States::new();
-        for (limit, bucket) in request.policy.limits().iter().zip(request.policy.buckets()) {
-            let place = place(table, bucket.with_key(key));
-            let mut state =
-                place.and_then(|it| table.get_bucket(it)).map_or(State::Fresh, |entry| entry.state);
-            future.push(limit.algorithm().read(&mut state, now) == Found::Future);
-            admitted &= limit.algorithm().admits(&state, now, request.cost);
-            places.push(place);
-            states.push(state);
-        }
-
-        if request.takes() {
-            let policy = request.policy;
-            for (index, (limit, bucket)) in policy.limits().iter().zip(policy.buckets()).enumerate() {
-                if admitted {
-                    limit.algorithm().charge(&mut states[index], now, request.cost);
-                } else if !future[index] {
-                    continue;
-                }
-                match places[index].and_then(|it| table.get_bucket_mut(it)) {
-                    Some(entry) => entry.state = states[index],
-                    None if states[index] == State::Fresh => {}
-                    None => {
-                        let entry = Entry { fingerprint: bucket.with_key(key), state: states[index] };
-                        insert(table, entry, request.time);
-                        // Growing moves what the places point at.
-                        for (place, bucket) in places.iter_mut().zip(policy.buckets()).skip(index + 1) {
-                            *place = self::place(table, bucket.with_key(key));
-                        }
-                    }
-                }
-            }
-        }
-        Outcome { admitted, now, states }
+    pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Outcomes {
+        groups.iter().map(|group| Ok(self.decide_group(group, mode, time))).collect()
     }
 
-    pub fn reset(&self, policy: &Policy, key: &[u8], time: Time) {
-        let key = Fingerprint::of(key);
-        let mut tables = self.stripe(key).lock();
-        let table = tables.of(time);
-        for bucket in policy.buckets() {
-            let fingerprint = bucket.with_key(key);
-            if let Ok(entry) = table.find_entry(fingerprint.low, |entry| entry.fingerprint == fingerprint) {
+    fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Outcome {
+        let charges = &group.charges;
+        let lease = group.lease(mode);
+        let addresses = addresses(charges);
+        let mut locked = self.lock(&addresses);
+        // Read inside the lock: who comes later never brings an earlier time.
+        let now = clock::resolve(time, group.reads_wall());
+
+        let mut admitted = true;
+        let mut found: SmallVec<[Found; 2]> = SmallVec::new();
+        let mut seen = SmallVec::new();
+        for (charge, address) in charges.iter().zip(&addresses) {
+            let table = locked.table(address, time);
+            let stored = table.find(address.hash(), |entry| entry.is(address)).map(|entry| &entry.state);
+            let (what, how) = charge.bucket.algorithm().see(stored, now, charge.cost);
+            admitted &= charge.bucket.algorithm().admits(&what, now, charge.cost);
+            found.push(how);
+            seen.push(what);
+        }
+
+        for (index, (charge, address)) in charges.iter().zip(&addresses).enumerate() {
+            let algorithm = charge.bucket.algorithm();
+            if !charge.takes(mode) || (!admitted && found[index] == Found::Sound) {
+                continue;
+            }
+            let taken = if admitted { charge.cost } else { 0 };
+            if admitted {
+                seen[index] = algorithm.charged(seen[index], now, taken);
+            }
+            let table = locked.table(address, time);
+            if let Some(entry) = table.find_mut(address.hash(), |entry| entry.is(address)) {
+                algorithm.write(&mut entry.state, seen[index], now, taken, lease);
+            } else if let Some(mut state) = algorithm.fresh(seen[index]) {
+                algorithm.write(&mut state, seen[index], now, taken, lease);
+                insert(table, Entry { fingerprint: address.fingerprint, state }, time);
+            }
+        }
+        Outcome { admitted, now, seen, lease }
+    }
+
+    pub fn release(&self, charges: &[Charge<'_>], lease: u128, time: Time) -> u64 {
+        let addresses = addresses(charges);
+        let mut locked = self.lock(&addresses);
+        let now = clock::resolve(time, false);
+        let mut ended = 0;
+        for address in &addresses {
+            let table = locked.table(address, time);
+            if let Some(Entry { state: State::Leases(leases), .. }) =
+                table.find_mut(address.hash(), |entry| entry.is(address))
+            {
+                ended += u64::from(leases.release(lease, now.steady));
+            }
+        }
+        ended
+    }
+
+    pub fn reset(&self, charges: &[Charge<'_>], time: Time) {
+        let addresses = addresses(charges);
+        let mut locked = self.lock(&addresses);
+        for address in &addresses {
+            if let Ok(entry) =
+                locked.table(address, time).find_entry(address.hash(), |entry| entry.is(address))
+            {
                 entry.remove();
             }
         }
     }
 
-    fn stripe(&self, key: Fingerprint) -> &Mutex<Tables> {
-        &self.stripes[key.high as usize % STRIPES].0
+    /// Locks the stripes of all addresses in their order, so that no two callers wait for each other.
+    fn lock(&self, addresses: &[Address]) -> Locked<'_> {
+        let mut stripes: SmallVec<[usize; 2]> = addresses.iter().map(|address| address.stripe).collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        Locked(stripes.iter().map(|&stripe| (stripe, self.stripes[stripe].0.lock())).collect())
+    }
+}
+
+/// Where the state of one charge lives.
+struct Address {
+    stripe: usize,
+    fingerprint: Fingerprint,
+}
+
+impl Address {
+    fn hash(&self) -> u64 {
+        self.fingerprint.low
+    }
+}
+
+impl Entry {
+    fn is(&self, address: &Address) -> bool {
+        self.fingerprint == address.fingerprint
+    }
+}
+
+/// A key that several charges share, one after the other, is hashed once.
+fn addresses(charges: &[Charge<'_>]) -> SmallVec<[Address; 2]> {
+    let mut last: Option<(&[u8], Fingerprint)> = None;
+    let mut addresses = SmallVec::new();
+    for charge in charges {
+        let key = match last {
+            Some((key, fingerprint)) if std::ptr::eq(key, charge.key) => fingerprint,
+            _ => Fingerprint::of(charge.key),
+        };
+        last = Some((charge.key, key));
+        addresses.push(Address { stripe: key.high as usize % STRIPES, fingerprint: charge.bucket.with_key(key) });
+    }
+    addresses
+}
+
+/// The locked stripes of one group; nearly always one.
+struct Locked<'a>(SmallVec<[(usize, MutexGuard<'a, Tables>); 1]>);
+
+impl Locked<'_> {
+    fn table(&mut self, address: &Address, time: Time) -> &mut HashTable<Entry> {
+        let place = self.0.iter().position(|&(stripe, _)| stripe == address.stripe).unwrap_or(0);
+        self.0[place].1.of(time)
     }
 }
 
@@ -143,10 +204,6 @@ impl Tables {
             None => &mut self.system,
         }
     }
-}
-
-fn place(table: &HashTable<Entry>, fingerprint: Fingerprint) -> Option<usize> {
-    table.find_bucket_index(fingerprint.low, |entry| entry.fingerprint == fingerprint)
 }
 
 fn insert(table: &mut HashTable<Entry>, entry: Entry, time: Time) {
@@ -172,11 +229,11 @@ fn make_room(table: &mut HashTable<Entry>, time: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Mode;
+    use crate::policy::Policy;
 
     fn acquire(store: &MemoryStore, policy: &Policy, key: &[u8], cost: u64, us: u64) -> Outcome {
-        let time = Time::given_us(us).unwrap();
-        store.decide(&Request { policy, key, cost, mode: Mode::Acquire, time })
+        let group = policy.group(key, cost);
+        store.decide_group(&group, Mode::Acquire, Time::given_us(us).unwrap())
     }
 
     fn entries(store: &MemoryStore) -> usize {
@@ -190,7 +247,7 @@ mod tests {
         assert!(acquire(&store, &policy, b"k", 3, 0).admitted);
         let refused = acquire(&store, &policy, b"k", 1, 0);
         assert!(!refused.admitted);
-        let left = policy.limits()[0].algorithm().measure(&refused.states[0], refused.now);
+        let left = policy.limits()[0].algorithm().measure(&refused.seen[0], refused.now);
         assert_eq!(left.remaining, 7);
     }
 
@@ -228,6 +285,29 @@ mod tests {
             acquire(&store, &policy, &key.to_be_bytes(), 0, 0);
         }
         assert_eq!(entries(&store), 0);
+    }
+
+    #[test]
+    fn a_group_over_many_keys_is_all_or_nothing_and_never_waits_for_another() {
+        let store = MemoryStore::default();
+        let policy = Policy::parse("1000/hour").unwrap();
+        let keys: Vec<[u8; 1]> = (0..16).map(|key| [key]).collect();
+        let group = |rotated: usize| {
+            let keys = keys[rotated..].iter().chain(&keys[..rotated]);
+            Group { charges: keys.map(|key| Charge { bucket: &policy.buckets()[0], key, cost: 1 }).collect() }
+        };
+        let passed: usize = std::thread::scope(|scope| {
+            let one = |turn: usize| store.decide_group(&group(turn % 16), Mode::Acquire, Time::STORE).admitted;
+            let workers: Vec<_> = (0..8)
+                .map(|worker| scope.spawn(move || (0..300).filter(|turn| one(turn * 5 + worker)).count()))
+                .collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+        });
+        assert_eq!(passed, 1000);
+        let refused = store.decide_group(&group(3), Mode::Peek, Time::STORE);
+        for seen in &refused.seen {
+            assert_eq!(policy.limits()[0].algorithm().measure(seen, refused.now).remaining, 0);
+        }
     }
 
     #[test]

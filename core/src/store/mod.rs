@@ -1,6 +1,7 @@
-//! Stores: where the state lives. All of them offer one operation: decide a request.
+//! Stores: where the state lives. All of them offer one operation: decide groups of charges.
 
 pub(crate) mod bucket;
+pub(crate) mod charge;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -8,48 +9,10 @@ mod redis;
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use crate::algorithm::State;
-use crate::clock::{Now, Time};
-use crate::policy::Policy;
+use crate::clock::Time;
 use crate::{Error, ErrorKind, Result};
+use charge::{Charge, Group, Mode, Outcomes};
 use memory::MemoryStore;
-
-/// One question to a store: one key under all limits of a policy.
-#[derive(Clone, Copy)]
-pub(crate) struct Request<'a> {
-    pub policy: &'a Policy,
-    pub key: &'a [u8],
-    pub cost: u64,
-    pub mode: Mode,
-    pub time: Time,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Take the cost when all limits admit it, else nothing.
-    Acquire,
-    /// Ask only; nothing is written.
-    Peek,
-}
-
-/// A store's answer: the verdict, its time, and each limit's state (after taking, when taken).
-pub(crate) struct Outcome {
-    pub admitted: bool,
-    pub now: Now,
-    pub states: States,
-}
-
-/// One state for each limit of a policy.
-pub(crate) type States = SmallVec<[State; 2]>;
-
-impl Request<'_> {
-    /// Whether the request writes at all: a cost of 0 asks without taking.
-    pub fn takes(&self) -> bool {
-        self.mode == Mode::Acquire && self.cost > 0
-    }
-}
 
 /// Where the state lives; clones share it. Opening a store opens no socket and starts no thread.
 #[derive(Clone)]
@@ -110,23 +73,33 @@ impl Store {
         }
     }
 
-    pub(crate) fn decide(&self, request: &Request<'_>) -> Result<Outcome> {
+    /// Decides the groups in their order, each all or nothing.
+    pub(crate) fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
         match &self.0 {
-            Backend::Memory(store) => Ok(store.decide(request)),
+            Backend::Memory(store) => Ok(store.decide(groups, mode, time)),
             #[cfg(feature = "redis")]
-            Backend::Redis(store) => store.decide(request),
+            Backend::Redis(store) => store.decide(groups, mode, time),
         }
     }
 
-    /// Forgets every limit's state of a key.
-    pub(crate) fn reset(&self, policy: &Policy, key: &[u8], time: Time) -> Result<()> {
+    /// Ends the leases of that identity; how many of them still counted.
+    pub(crate) fn release(&self, charges: &[Charge<'_>], lease: u128, time: Time) -> Result<u64> {
+        match &self.0 {
+            Backend::Memory(store) => Ok(store.release(charges, lease, time)),
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.release(charges, lease, time),
+        }
+    }
+
+    /// Forgets the state of each of these charges.
+    pub(crate) fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
         match &self.0 {
             Backend::Memory(store) => {
-                store.reset(policy, key, time);
+                store.reset(charges, time);
                 Ok(())
             }
             #[cfg(feature = "redis")]
-            Backend::Redis(store) => store.reset(policy, key, time),
+            Backend::Redis(store) => store.reset(charges, time),
         }
     }
 }

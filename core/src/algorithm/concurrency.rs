@@ -1,0 +1,109 @@
+//! Concurrency: at most so many in flight. A lease that its holder never returns expires.
+
+use std::collections::VecDeque;
+
+use super::{Found, Tally};
+
+/// A concurrency limit's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Concurrency {
+    pub limit: u64,
+    pub expires_us: u64,
+}
+
+/// The leases of a key, by their ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Leases {
+    leases: VecDeque<Lease>,
+}
+
+/// One admitted request, until it is returned or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    end: u64,
+    count: u64,
+    id: u128,
+}
+
+impl Lease {
+    pub fn new(end: u64, count: u64, id: u128) -> Self {
+        Self { end, count, id }
+    }
+}
+
+impl Leases {
+    pub fn last_end(&self) -> u64 {
+        self.leases.back().map_or(0, |lease| lease.end)
+    }
+
+    /// Ends a lease; true when it still counted at `now`.
+    pub fn release(&mut self, id: u128, now: u64) -> bool {
+        let place = self.leases.iter().position(|lease| lease.id == id);
+        place.and_then(|place| self.leases.remove(place)).is_some_and(|lease| lease.end > now)
+    }
+}
+
+impl Concurrency {
+    /// When a lease that is taken now ends.
+    pub fn end(&self, now: u64) -> u64 {
+        now + self.expires_us
+    }
+
+    /// No lease lasts longer than one that is taken now.
+    pub fn read(&self, leases: &Leases, now: u64, cost: u64) -> (Tally, Found) {
+        let latest = self.end(now);
+        let live = || leases.leases.iter().filter(|lease| lease.end > now);
+        let used = live().map(|lease| lease.count).sum();
+        let ends = live().map(|lease| (lease.end.min(latest), lease.count));
+        let tally = Tally::of(ends, used, leases.last_end().min(latest), self.limit, cost);
+        let found = if leases.last_end() > latest {
+            Found::Future
+        } else if leases.leases.front().is_some_and(|lease| lease.end <= now) {
+            Found::Aged
+        } else {
+            Found::Sound
+        };
+        (tally, found)
+    }
+
+    /// Drops what has ended, corrects what lasts too long, and adds the lease that was taken.
+    pub fn write(&self, leases: &mut Leases, now: u64, taken: Option<Lease>) {
+        let latest = self.end(now);
+        leases.leases.retain(|lease| lease.end > now);
+        for lease in leases.leases.iter_mut().rev().take_while(|lease| lease.end > latest) {
+            lease.end = latest;
+        }
+        leases.leases.extend(taken);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Concurrency = Concurrency { limit: 2, expires_us: 30 };
+
+    #[test]
+    fn a_lease_ends_by_itself_or_by_release() {
+        let mut leases = Leases::default();
+        LIMIT.write(&mut leases, 0, Some(Lease::new(30, 1, 7)));
+        LIMIT.write(&mut leases, 5, Some(Lease::new(35, 1, 8)));
+        assert_eq!(LIMIT.read(&leases, 29, 1).0.needed_end, 30);
+        assert!(leases.release(8, 29));
+        assert!(!leases.release(8, 29));
+        assert_eq!(LIMIT.read(&leases, 29, 1).0.used, 1);
+        let (tally, found) = LIMIT.read(&leases, 30, 1);
+        assert_eq!((tally.used, found), (0, Found::Aged));
+        assert!(!leases.release(7, 30));
+    }
+
+    #[test]
+    fn no_lease_lasts_longer_than_a_new_one() {
+        let mut leases = Leases::default();
+        LIMIT.write(&mut leases, 1_000, Some(Lease::new(1_030, 2, 1)));
+        let (tally, found) = LIMIT.read(&leases, 10, 1);
+        assert_eq!((tally.needed_end, found), (40, Found::Future));
+        LIMIT.write(&mut leases, 10, None);
+        assert_eq!(leases.last_end(), 40);
+    }
+}

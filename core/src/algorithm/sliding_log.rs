@@ -1,0 +1,95 @@
+//! The sliding log: exact, never more than the limit in any window.
+//!
+//! One entry for each admitted request, whatever its cost. An entry counts while it is younger
+//! than the period: one that is exactly a period old is out.
+
+use std::collections::VecDeque;
+
+use super::{Found, Tally};
+
+/// A sliding log's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SlidingLog {
+    pub limit: u64,
+    pub period_us: u64,
+}
+
+/// The instants and costs that were admitted, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Log {
+    entries: VecDeque<(u64, u32)>,
+    total: u64,
+    pub last_end: u64,
+}
+
+impl SlidingLog {
+    /// When an entry of that instant is out.
+    pub fn end(&self, at: u64) -> u64 {
+        at + self.period_us
+    }
+
+    /// Entries later than now count as made now.
+    pub fn read(&self, log: &Log, now: u64, cost: u64) -> (Tally, Found) {
+        let aged = self.aged(log, now);
+        let over: u64 = log.entries.range(..aged).map(|&(_, count)| u64::from(count)).sum();
+        let live = log.entries.range(aged..).map(|&(at, count)| (self.end(at.min(now)), u64::from(count)));
+        let newest = log.entries.back().map_or(0, |&(at, _)| at);
+        let tally = Tally::of(live, log.total - over, self.end(newest.min(now)), self.limit, cost);
+        let found = match (newest > now, aged > 0) {
+            (true, _) => Found::Future,
+            (false, true) => Found::Aged,
+            (false, false) => Found::Sound,
+        };
+        (tally, found)
+    }
+
+    /// Drops what is out, corrects what is later than now, and adds `taken`.
+    pub fn write(&self, log: &mut Log, now: u64, taken: u64) {
+        for (_, count) in log.entries.drain(..self.aged(log, now)) {
+            log.total -= u64::from(count);
+        }
+        for (at, _) in log.entries.iter_mut().rev().take_while(|(at, _)| *at > now) {
+            *at = now;
+        }
+        if taken > 0 {
+            log.entries.push_back((now, u32::try_from(taken).unwrap_or(u32::MAX)));
+            log.total += taken;
+        }
+        log.last_end = log.entries.back().map_or(0, |&(at, _)| self.end(at));
+    }
+
+    /// How many entries at the head are out.
+    fn aged(&self, log: &Log, now: u64) -> usize {
+        log.entries.iter().take_while(|&&(at, _)| self.end(at) <= now).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: SlidingLog = SlidingLog { limit: 1000, period_us: 10 };
+
+    #[test]
+    fn a_request_is_one_entry_whatever_its_cost() {
+        let mut log = Log::default();
+        LIMIT.write(&mut log, 3, 1000);
+        assert_eq!(log.entries.len(), 1);
+        let (tally, found) = LIMIT.read(&log, 12, 1);
+        assert_eq!((tally.used, tally.needed_end, found), (1000, 13, Found::Sound));
+        assert_eq!(LIMIT.read(&log, 13, 1), (Tally::default(), Found::Aged));
+        LIMIT.write(&mut log, 13, 0);
+        assert_eq!(log, Log::default());
+    }
+
+    #[test]
+    fn entries_of_the_future_are_made_now() {
+        let mut log = Log::default();
+        LIMIT.write(&mut log, 50, 1);
+        LIMIT.write(&mut log, 60, 1);
+        let (tally, found) = LIMIT.read(&log, 5, 1000);
+        assert_eq!((tally.used, tally.needed_end, tally.last_end, found), (2, 15, 15, Found::Future));
+        LIMIT.write(&mut log, 5, 0);
+        assert_eq!(log.entries, [(5, 1), (5, 1)]);
+    }
+}

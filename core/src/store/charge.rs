@@ -1,0 +1,96 @@
+//! The one primitive of every store: groups of charges, each all or nothing.
+
+use smallvec::SmallVec;
+
+use super::bucket::Bucket;
+use crate::Result;
+use crate::algorithm::Seen;
+use crate::clock::Now;
+
+/// `cost` units of a limit for a key.
+#[derive(Clone, Copy)]
+pub(crate) struct Charge<'a> {
+    pub bucket: &'a Bucket,
+    pub key: &'a [u8],
+    pub cost: u64,
+}
+
+/// Charges that are all admitted and taken, or none is. No two are of one bucket.
+pub(crate) struct Group<'a> {
+    pub charges: SmallVec<[Charge<'a>; 2]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Take the costs when all are admitted, else nothing.
+    Acquire,
+    /// Ask only; nothing is written.
+    Peek,
+}
+
+/// The answer to a group: the verdict, the store's time, and what was seen of each charge's state
+/// (after taking, when taken).
+pub(crate) struct Outcome {
+    pub admitted: bool,
+    pub now: Now,
+    pub seen: SmallVec<[Seen; 2]>,
+    /// The identity of the leases that were taken.
+    pub lease: u128,
+}
+
+/// The answers to groups, in their order; each may fail alone.
+pub(crate) type Outcomes = SmallVec<[Result<Outcome>; 1]>;
+
+impl Charge<'_> {
+    /// Whether it is written when it is admitted: a cost of 0 asks without taking.
+    pub fn takes(&self, mode: Mode) -> bool {
+        mode == Mode::Acquire && self.cost > 0
+    }
+
+    pub fn never_admitted(&self) -> bool {
+        self.bucket.limit().never_admits(self.cost)
+    }
+}
+
+impl Group<'_> {
+    /// Whether no wait helps.
+    pub fn never_admitted(&self) -> bool {
+        self.charges.iter().any(Charge::never_admitted)
+    }
+
+    /// Whether any of them is by wall time.
+    pub fn reads_wall(&self) -> bool {
+        self.charges.iter().any(|charge| charge.bucket.algorithm().reads_wall())
+    }
+
+    /// An identity for the leases that it may take; 0 where it takes none.
+    pub fn lease(&self, mode: Mode) -> u128 {
+        let leases = |charge: &Charge<'_>| charge.takes(mode) && charge.bucket.limit().is_concurrency();
+        if self.charges.iter().any(leases) { lease::new() } else { 0 }
+    }
+}
+
+mod lease {
+    use std::process;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use crate::store::bucket::Fingerprint;
+
+    /// Unique in this process by a counter, and among processes by their number and random seed.
+    pub fn new() -> u128 {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&process::id().to_ne_bytes());
+        bytes[4..].copy_from_slice(&COUNT.fetch_add(1, Ordering::Relaxed).to_ne_bytes());
+        let Fingerprint { high, low } = Fingerprint::of(&bytes);
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        #[test]
+        fn leases_differ() {
+            assert_ne!(super::new(), super::new());
+        }
+    }
+}

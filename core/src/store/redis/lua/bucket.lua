@@ -1,0 +1,69 @@
+-- Token and leaky bucket: the instant at which it would be full, microseconds and a fraction of 1/q.
+-- Value: whole x 1000 + fraction as one integer's text when q <= 1000, else whole:fraction.
+-- Numbers: cost (whole, fraction), from empty to full (whole, fraction), q.
+-- Told: whole, fraction.
+algorithms.t = {
+  width = 6,
+
+  see = function(key, at)
+    local stored, err = get(key)
+    if stored == nil then
+      return nil, err
+    end
+    local q = tonumber(ARGV[at + 6])
+    local whole, fraction = 0, 0
+    if stored then
+      local w, f = string.match(stored, '^(%d+):(%d+)$')
+      if not w then
+        w, f = string.match(stored, '^(%d-)(%d?%d?%d)$')
+        if w == '' then
+          w = '0'
+        end
+      end
+      if not w or #w > 16 or #f > 10 then
+        return nil
+      end
+      whole, fraction = tonumber(w), tonumber(f)
+      if fraction >= q then
+        whole, fraction = whole + 1, 0
+      end
+    end
+    local seen = {}
+    local full, rest = now + tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+    if whole > full or (whole == full and fraction > rest) then
+      whole, fraction, seen.mend = full, rest, true
+    end
+    seen.whole, seen.fraction = whole, fraction
+    if whole < now then
+      whole, fraction = now, 0
+    end
+    whole, fraction = whole + tonumber(ARGV[at + 2]), fraction + tonumber(ARGV[at + 3])
+    if fraction >= q then
+      whole, fraction = whole + 1, fraction - q
+    end
+    seen.fits = ARGV[at + 1] == '0' or whole < full or (whole == full and fraction <= rest)
+    seen.after, seen.rest = whole, fraction
+    return seen
+  end,
+
+  write = function(seen, admitted)
+    if admitted then
+      seen.whole, seen.fraction = seen.after, seen.rest
+    end
+    local whole, fraction = seen.whole, seen.fraction
+    local text
+    if tonumber(ARGV[seen.at + 6]) > 1000 then
+      text = string.format('%.0f:%.0f', whole, fraction)
+    elseif whole > 0 then
+      text = string.format('%.0f%03.0f', whole, fraction)
+    else
+      text = string.format('%.0f', fraction)
+    end
+    set(seen.key, text, whole)
+  end,
+
+  tell = function(seen, answer)
+    answer[#answer + 1] = seen.whole
+    answer[#answer + 1] = seen.fraction
+  end,
+}

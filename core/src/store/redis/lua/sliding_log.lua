@@ -1,0 +1,92 @@
+-- Sliding log: one entry for each admitted request.
+-- Value: a list: the total, then instant and cost of each entry, oldest first.
+-- Numbers: limit, period.
+-- Told: in use, when that shrinks, when all of it is out, when the cost fits.
+algorithms.g = {
+  width = 3,
+
+  see = function(key, at)
+    local total = redis.pcall('LINDEX', key, 0)
+    if type(total) == 'table' then
+      return failed(total)
+    end
+    local period = tonumber(ARGV[at + 3])
+    local seen = { used = 0, last = 0, out = 0 }
+    if not total then
+      return tally(seen, at)
+    end
+    -- Entries are fetched by dozens: an admission needs the head only.
+    local chunk, place, ours = {}, 1, string.match(total, '^%d+$')
+    local function entry()
+      local i = (place - 1) % 24 + 1
+      if i == 1 then
+        chunk = redis.call('LRANGE', key, place, place + 23)
+      end
+      local instant, count = tonumber(chunk[i]), tonumber(chunk[i + 1])
+      if chunk[i] and not (instant and count) then
+        ours = nil
+      end
+      place = place + 2
+      return instant, count
+    end
+    local newest = tonumber(redis.call('LINDEX', key, -2))
+    local instant, count = entry()
+    seen.used = tonumber(total) or 0
+    while instant and count and instant + period <= now do
+      seen.out, seen.used = seen.out + 1, seen.used - count
+      instant, count = entry()
+    end
+    if not ours or not newest then
+      return nil
+    end
+    seen.future, seen.last = newest > now, math.min(newest, now) + period
+    seen.mend = seen.future or seen.out > 0
+    tally(seen, at, function()
+      local i, c = instant, count
+      if not i then
+        return nil
+      end
+      instant, count = entry()
+      return math.min(i, now) + period, c
+    end)
+    return seen
+  end,
+
+  write = function(seen, admitted)
+    local key, at = seen.key, seen.at
+    if seen.future then
+      local sum = 0
+      while true do
+        local pair = redis.call('LRANGE', key, -2, -1)
+        if not pair[2] or redis.call('LLEN', key) < 3 or tonumber(pair[1]) <= now then
+          break
+        end
+        sum = sum + tonumber(pair[2])
+        redis.call('RPOP', key)
+        redis.call('RPOP', key)
+      end
+      redis.call('RPUSH', key, string.format('%.0f', now), string.format('%.0f', sum))
+    end
+    local cost = admitted and tonumber(ARGV[at + 1]) or 0
+    local total = string.format('%.0f', seen.used + cost)
+    if seen.used == 0 then
+      redis.call('DEL', key)
+      if not admitted then
+        return
+      end
+      redis.call('RPUSH', key, total)
+    elseif seen.out > 0 then
+      redis.call('LTRIM', key, 2 * seen.out + 1, -1)
+      redis.call('LPUSH', key, total)
+    else
+      redis.call('LSET', key, 0, total)
+    end
+    if admitted then
+      redis.call('RPUSH', key, string.format('%.0f', now), ARGV[at + 1])
+      taken(seen, cost, now + tonumber(ARGV[at + 3]))
+    end
+    redis.call('PEXPIRE', key, milliseconds(seen.last))
+  end,
+
+  tell = tell_tally,
+}

@@ -1,0 +1,78 @@
+-- Sliding window: the counts of now's window and of the one before.
+-- Value: window number:current:previous.
+-- Numbers: limit, period.
+-- Told: the window's number, current, previous.
+
+-- a x b as three limbs of base 2^20, the highest first; a below 2^32, b at most 2^50. A product
+-- passes 2^53 already at 3 475 a month.
+local function product(a, b)
+  local low = b % 1048576
+  local middle = (b - low) / 1048576 % 1048576
+  local high = (b - low - middle * 1048576) / 1099511627776
+  local p0 = a * low
+  local r0 = p0 % 1048576
+  local p1 = a * middle + (p0 - r0) / 1048576
+  local r1 = p1 % 1048576
+  return a * high + (p1 - r1) / 1048576, r1, r0
+end
+
+local function at_most(a, b, c, d)
+  local a2, a1, a0 = product(a, b)
+  local c2, c1, c0 = product(c, d)
+  if a2 ~= c2 then
+    return a2 < c2
+  elseif a1 ~= c1 then
+    return a1 < c1
+  end
+  return a0 <= c0
+end
+
+algorithms.w = {
+  width = 3,
+
+  see = function(key, at)
+    local stored, err = get(key)
+    if stored == nil then
+      return nil, err
+    end
+    local period = tonumber(ARGV[at + 3])
+    local over = now % period
+    local number = (now - over) / period
+    local current, previous, mend = 0, 0, nil
+    if stored then
+      local n, c, p = string.match(stored, '^(%d+):(%d+):(%d+)$')
+      if not n or #n > 16 or #c > 10 or #p > 10 then
+        return nil
+      end
+      n, c, p = tonumber(n), tonumber(c), tonumber(p)
+      if n >= number then
+        current, previous, mend = c, p, n > number
+      elseif n + 1 == number then
+        previous = c
+      end
+    end
+    local cost = tonumber(ARGV[at + 1])
+    local room = tonumber(ARGV[at + 2]) - current - cost
+    return {
+      number = number, current = current, previous = previous, mend = mend, left = period - over,
+      fits = cost == 0 or (room >= 0 and at_most(previous, period - over, room, period)),
+    }
+  end,
+
+  write = function(seen, admitted)
+    if admitted then
+      seen.current = seen.current + tonumber(ARGV[seen.at + 1])
+    end
+    local finish = now + seen.left
+    if seen.current > 0 then
+      finish = finish + tonumber(ARGV[seen.at + 3])
+    end
+    set(seen.key, string.format('%.0f:%.0f:%.0f', seen.number, seen.current, seen.previous), finish)
+  end,
+
+  tell = function(seen, answer)
+    answer[#answer + 1] = seen.number
+    answer[#answer + 1] = seen.current
+    answer[#answer + 1] = seen.previous
+  end,
+}
