@@ -85,7 +85,7 @@ impl PyDecision {
     fn __repr__(&self) -> String {
         let decision = &self.0;
         let wait = match decision.retry_after() {
-            Some(wait) => format!(", retry_after={}", seconds(wait)),
+            Some(wait) => format!(", retry_after={:?}", seconds(wait)),
             None if decision.never() => ", never=True".into(),
             None => String::new(),
         };
@@ -145,7 +145,7 @@ impl PyStanding {
 
     fn __repr__(&self) -> String {
         format!(
-            "Standing(limit_name={:?}, limit={}, used={}, remaining={}, reset_after={})",
+            "Standing(limit_name={:?}, limit={}, used={}, remaining={}, reset_after={:?})",
             self.0.name(),
             self.0.limit,
             self.0.used,

@@ -234,10 +234,11 @@ class Limiter:
     def _decorator(self, rule: Rule) -> Callable[[View], View]:
         def decorate(view: View) -> View:
             _refuse_undecoratable(view)
+            name = f"{view.__module__}.{getattr(view, '__qualname__', type(view).__qualname__)}"
 
             @functools.wraps(view)
             def limited(*args: Any, **kwargs: Any) -> Any:
-                self._check_call(rule, f"{view.__module__}.{view.__qualname__}")
+                self._check_call(rule, name)
                 return current_app.ensure_sync(view)(*args, **kwargs)
 
             setattr(limited, _RULES, ((self, rule), *getattr(view, _RULES, ())))
