@@ -137,12 +137,10 @@ impl RedisStore {
             },
         };
         let text = match kind {
-            ErrorKind::StoreTimeout => format!(
-                "{} did not answer within {} ms; the charge may have happened",
-                self.settings,
-                self.settings.timeout.as_millis()
-            ),
-            _ => format!("{}: {}", self.settings, error),
+            ErrorKind::StoreTimeout => {
+                format!("{} did not answer within the deadline; the charge may have happened", self.settings)
+            }
+            _ => format!("{}: {error}", self.settings),
         };
         Error::new(kind, text)
     }
