@@ -1,13 +1,13 @@
 //! `memory:`, the store of one process: exact, lock-striped, without a thread of its own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use hashbrown::HashTable;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::bucket::Fingerprint;
+use super::fork::{self, Held, Lockable};
 use super::{Outcome, Request, States};
 use crate::algorithm::{Found, State};
 use crate::clock::{self, Now, Time};
@@ -45,11 +45,12 @@ struct Entry {
     state: State,
 }
 
-/// Opens the store behind `memory:` or `memory:NAME`; `name` is what follows the colon.
+/// Opens the store behind `memory:` or `memory:NAME`; `name` is what follows the colon. A named store
+/// lives as long as the process: a limiter that is made anew for each request finds what it wrote.
 pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
-    static NAMED: LazyLock<Mutex<HashMap<Box<str>, Weak<MemoryStore>>>> = LazyLock::new(Mutex::default);
+    static NAMED: LazyLock<Mutex<HashMap<Box<str>, Arc<MemoryStore>>>> = LazyLock::new(Mutex::default);
     if name.is_empty() || name == "//" {
-        return Ok(Arc::default());
+        return Ok(MemoryStore::new());
     }
     if name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
         return Err(Error::new(
@@ -57,20 +58,19 @@ pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
             format!("the store \"memory:{name}\": a name has 1 to 64 characters of A-Z a-z 0-9 . _ -"),
         ));
     }
-    let mut named = NAMED.lock();
-    if let Some(store) = named.get(name).and_then(Weak::upgrade) {
-        return Ok(store);
-    }
-    named.retain(|_, store| store.strong_count() > 0);
-    let store = Arc::<MemoryStore>::default();
-    named.insert(name.into(), Arc::downgrade(&store));
-    Ok(store)
+    Ok(Arc::clone(fork::lock(&NAMED).entry(name.into()).or_insert_with(MemoryStore::new)))
 }
 
 impl MemoryStore {
+    pub fn new() -> Arc<Self> {
+        let store = Arc::new(Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() });
+        fork::watch(&store);
+        store
+    }
+
     pub fn decide(&self, request: &Request<'_>) -> Outcome {
         let key = Fingerprint::of(request.key);
-        let mut tables = self.stripe(key).lock();
+        let mut tables = self.stripe(key);
         let now = clock::resolve(request.time, request.policy.reads_wall());
         let table = tables.of(request.time);
 
@@ -115,7 +115,7 @@ impl MemoryStore {
 
     pub fn reset(&self, policy: &Policy, key: &[u8], time: Time) {
         let key = Fingerprint::of(key);
-        let mut tables = self.stripe(key).lock();
+        let mut tables = self.stripe(key);
         let table = tables.of(time);
         for bucket in policy.buckets() {
             let fingerprint = bucket.with_key(key);
@@ -125,14 +125,14 @@ impl MemoryStore {
         }
     }
 
-    fn stripe(&self, key: Fingerprint) -> &Mutex<Tables> {
-        &self.stripes[key.high as usize % STRIPES].0
+    fn stripe(&self, key: Fingerprint) -> MutexGuard<'_, Tables> {
+        fork::lock(&self.stripes[key.high as usize % STRIPES].0)
     }
 }
 
-impl Default for MemoryStore {
-    fn default() -> Self {
-        Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
+impl Lockable for MemoryStore {
+    fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
+        self.stripes.iter().map(|stripe| Box::new(fork::lock(&stripe.0)) as Box<dyn Held>).collect()
     }
 }
 
@@ -180,12 +180,12 @@ mod tests {
     }
 
     fn entries(store: &MemoryStore) -> usize {
-        store.stripes.iter().map(|stripe| stripe.0.lock().given.len()).sum()
+        store.stripes.iter().map(|stripe| fork::lock(&stripe.0).given.len()).sum()
     }
 
     #[test]
     fn a_policy_charges_all_or_none() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("10/second; fixed_window: 3/hour").unwrap();
         assert!(acquire(&store, &policy, b"k", 3, 0).admitted);
         let refused = acquire(&store, &policy, b"k", 1, 0);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_swept_before_a_table_grows() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("10/second").unwrap();
         for round in 0..50_u64 {
             for key in 0..1_000_u64 {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn nothing_live_is_swept() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("1/hour").unwrap();
         for key in 0..20_000_u64 {
             assert!(acquire(&store, &policy, &key.to_be_bytes(), 1, key).admitted);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn refusals_and_free_questions_leave_no_entry() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("5/second; deny").unwrap();
         for key in 0..100_u64 {
             acquire(&store, &policy, &key.to_be_bytes(), 1, 0);
@@ -231,9 +231,9 @@ mod tests {
     }
 
     #[test]
-    fn a_named_store_is_shared_while_somebody_holds_it() {
-        let first = open("unit-test-shared").unwrap();
-        assert!(Arc::ptr_eq(&first, &open("unit-test-shared").unwrap()));
+    fn a_named_store_is_shared() {
+        let first = Arc::as_ptr(&open("unit-test-shared").unwrap());
+        assert_eq!(first, Arc::as_ptr(&open("unit-test-shared").unwrap()));
         assert!(!Arc::ptr_eq(&open("").unwrap(), &open("").unwrap()));
     }
 }

@@ -1,6 +1,7 @@
 //! Stores: where the state lives. All of them offer one operation: decide a request.
 
 pub(crate) mod bucket;
+mod fork;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -134,7 +135,7 @@ impl Store {
 /// A store of this limiter's own, in memory.
 impl Default for Store {
     fn default() -> Self {
-        Self(Backend::Memory(Arc::default()))
+        Self(Backend::Memory(MemoryStore::new()))
     }
 }
 

@@ -8,12 +8,12 @@ mod uri;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 
-use parking_lot::Mutex;
 use redis::{Cmd, Connection, ErrorKind as Kind, RedisError, ServerErrorKind, Value};
 use smallvec::SmallVec;
 
+use super::fork::{self, Held, Lockable};
 use super::{Outcome, Request};
 use crate::algorithm::State;
 use crate::clock::{self, Now, Time};
@@ -31,7 +31,7 @@ pub(crate) struct RedisStore {
 /// Opens the store behind a URI; equal URIs share one in a process.
 pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
     static OPEN: LazyLock<Mutex<HashMap<Box<str>, Weak<RedisStore>>>> = LazyLock::new(Mutex::default);
-    let mut open = OPEN.lock();
+    let mut open = fork::lock(&OPEN);
     if let Some(store) = open.get(uri).and_then(Weak::upgrade) {
         return Ok(store);
     }
@@ -39,6 +39,7 @@ pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
     let transport =
         Transport::new(&settings).map_err(|error| Error::uri(format!("the store {settings}: {error}")))?;
     let store = Arc::new(RedisStore { settings, transport });
+    fork::watch(&store);
     open.retain(|_, store| store.strong_count() > 0);
     open.insert(uri.into(), Arc::downgrade(&store));
     Ok(store)
@@ -143,6 +144,12 @@ impl RedisStore {
             _ => format!("{}: {error}", self.settings),
         };
         Error::new(kind, text)
+    }
+}
+
+impl Lockable for RedisStore {
+    fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
+        vec![self.transport.lock()]
     }
 }
 

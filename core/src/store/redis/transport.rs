@@ -1,13 +1,13 @@
 //! Connections: made when first needed, one caller each at a time, dropped at the first doubt.
 
-use std::process;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use redis::{Client, Connection, ConnectionLike, RedisError, Value};
 
 use super::uri::Settings;
+use crate::store::fork::{self, Held};
 
 pub(super) struct Transport {
     client: Client,
@@ -16,10 +16,10 @@ pub(super) struct Transport {
     tried: AtomicBool,
 }
 
-/// The idle connections and the process that they belong to.
+/// The idle connections and the process that they belong to, by its generation.
 #[derive(Default)]
 struct Idle {
-    owner: u32,
+    generation: u32,
     connections: Vec<Connection>,
 }
 
@@ -50,26 +50,31 @@ impl Transport {
         let broken =
             answer.as_ref().is_err_and(|error| error.is_io_error() || error.is_unrecoverable_error());
         if broken || !connection.is_open() {
-            self.idle.lock().connections.clear();
+            fork::lock(&self.idle).connections.clear();
             return answer;
         }
         if fresh {
             limit_waiting(&connection, settings.timeout)?;
         }
-        let mut idle = self.idle.lock();
-        if idle.owner == process::id() && idle.connections.len() < settings.pool {
+        let mut idle = fork::lock(&self.idle);
+        if idle.generation == fork::generation() && idle.connections.len() < settings.pool {
             idle.connections.push(connection);
         }
         answer
     }
 
+    /// The one lock that is kept beside others: held around a fork.
+    pub fn lock(&self) -> Box<dyn Held + '_> {
+        Box::new(fork::lock(&self.idle))
+    }
+
     fn take_idle(&self) -> Option<Connection> {
-        let mut idle = self.idle.lock();
-        let me = process::id();
-        if idle.owner != me {
+        let mut idle = fork::lock(&self.idle);
+        let generation = fork::generation();
+        if idle.generation != generation {
             // A child made by fork: the sockets are its parent's, and not a word may be said on them.
             idle.connections.clear();
-            idle.owner = me;
+            idle.generation = generation;
             self.tried.store(false, Ordering::Relaxed);
         }
         idle.connections.pop()
