@@ -60,6 +60,12 @@ impl PyDecision {
         self.0.limit_name()
     }
 
+    /// The place of the limit that decided in the policy, and in `standings`.
+    #[getter]
+    fn limit_index(&self) -> usize {
+        self.0.limit_index()
+    }
+
     /// Whether no wait would help: the cost is above the capacity, or the limit is `deny`.
     #[getter]
     fn never(&self) -> bool {
