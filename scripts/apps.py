@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -61,6 +62,9 @@ def _running(name: str, command: list[str], folder: Path, store: str, limits: st
         )
         try:
             yield App(name, "127.0.0.1", _port(name, process, Path(log.name)))
+        except Exception:
+            print(f"\nwhat the {name} app said:\n{Path(log.name).read_text(errors='replace')}", file=sys.stderr)
+            raise
         finally:
             _stop(process)
 
@@ -73,7 +77,7 @@ def _port(name: str, process: subprocess.Popen[bytes], log: Path) -> int:
         if found := ADDRESS.search(said):
             return int(found[1])
         if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"the {name} app did not start; it said:\n{said}")
+            raise RuntimeError(f"the {name} app did not start")
         time.sleep(0.02)
 
 

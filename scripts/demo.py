@@ -114,7 +114,7 @@ def print_round(users: list[User], since: int) -> None:
                 for app in user.apps
             ]
             parts = ", ".join(f"{TITLES[app.name]} {number}" for app, number in zip(user.apps, by_app))
-            cells.append(f"{sum(by_app)} ({parts})")
+            cells.append(f"{sum(by_app)} ({parts})" if any(by_app) else "none")
         apart = user.accepted_apart(since)
         excess = apart - sum(verdicts)
         beside = f"{apart} accepted" + (paint("33", f", {excess} too many") if excess > 0 else "")

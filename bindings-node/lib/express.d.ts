@@ -8,6 +8,7 @@ declare namespace rateLimit {
   /** A request of `node:http`, with whatever the framework adds to it. */
   export type Request = IncomingMessage & Record<string, any>;
   export type Response = ServerResponse & Record<string, any>;
+  export type Identity = string | number | bigint | null | undefined;
   export type Next = (error?: any) => void;
   export type Valued<T> = T | ((request: Request, response: Response) => T | Promise<T>);
 
@@ -53,8 +54,8 @@ declare namespace rateLimit {
     requestPropertyName?: string | undefined;
     /** Requests that it is true for are not limited. */
     skip?: ((request: Request, response: Response) => boolean | Promise<boolean>) | undefined;
-    /** Default: the client's address. */
-    keyGenerator?: ((request: Request, response: Response) => string | Promise<string>) | undefined;
+    /** Default: the client's address. None or an empty one is the shared key `anonymous`. */
+    keyGenerator?: ((request: Request, response: Response) => Identity | Promise<Identity>) | undefined;
     /** How many bits of an IPv6 address name a client, 1 to 128; false for the whole text. Default 56. */
     ipv6Subnet?: number | false | undefined;
     /** Lets requests pass, with one warning, while the store fails. Default false: the error goes to `next`. */

@@ -1,5 +1,7 @@
 'use strict';
 
+const { show } = require('./arguments.js');
+const { MirabError } = require('./error.js');
 const native = require('./native.js');
 const { ipKeyGenerator, readOptions } = require('./express-options.js');
 const { Limiter, acquireHeld, nowMs } = require('./limiter.js');
@@ -33,16 +35,17 @@ function rateLimit(options) {
     try {
       outcome = await acquireHeld(limiter, config.prefix + key);
     } catch (error) {
-      if (!config.passOnStoreError || !error.kind?.startsWith('store_')) throw error;
+      if (!config.passOnStoreError || !error?.kind?.startsWith('store_')) throw error;
       warn(`the store failed and requests pass unlimited, as passOnStoreError says: ${error.message}`);
       return true;
     }
     const { decision, held } = outcome;
     try {
-      request[config.requestPropertyName] = infoOf(decision, key, nowMs(limiter));
+      const now = nowMs(limiter);
+      request[config.requestPropertyName] = infoOf(decision, key, now);
       if (families.length > 0 && !response.headersSent) {
         const policy = typeof config.identifier === 'function' ? await config.identifier(request, response) : config.identifier;
-        setHeaders(response, native.httpHeaders(held, families, policy, key, nowMs(limiter)), config, nowMs(limiter));
+        setHeaders(response, native.httpHeaders(held, families, policy, key, now), config, now);
       }
     } finally {
       native.decisionFree(held);
@@ -58,7 +61,8 @@ function rateLimit(options) {
       warn(`a request has no ${config.keyGenerator ? 'key' : 'address'}: all such requests share the key "${ANONYMOUS}"`);
       return ANONYMOUS;
     }
-    return String(given);
+    if (['string', 'number', 'bigint'].includes(typeof given)) return String(given);
+    throw new MirabError('invalid_argument', `keyGenerator returned ${show(given)}: it must return a string`);
   }
 
   /** Forgets what a key has used. */

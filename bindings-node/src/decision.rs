@@ -26,7 +26,6 @@ impl Outcome {
     /// limit, used, remaining, reset after, next after. Durations are microseconds; -1: absent.
     fn numbers(&self, context: &Context<'_>) -> impl Iterator<Item = f64> {
         let d = &self.decision;
-        let decided = d.standings().iter().position(|s| s.name() == d.limit_name());
         let held = self.held.then(|| context.state().decisions.borrow_mut().insert(d.clone()));
         let head = [
             flag(d.allowed()),
@@ -38,7 +37,7 @@ impl Outcome {
             us(Some(d.delay())),
             flag(d.never()),
             flag(d.degraded()),
-            number(decided),
+            d.limit_index() as f64,
             number(held),
             d.standings().len() as f64,
         ];

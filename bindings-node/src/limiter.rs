@@ -114,9 +114,9 @@ fn now<T>(call: &Call<'_>, run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Resul
 }
 
 /// Runs it on another thread; the clock is read here, and the promise of the outcome returned.
-fn later<T: IntoJs + Send>(
+fn later<T: IntoJs + Send + 'static>(
     call: &Call<'_>,
-    run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T> + Send,
+    run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T> + Send + 'static,
 ) -> Result<Value> {
     let cost = call.integer(2)?;
     let limiter = with(call, |limiter| Ok(limiter.clone()))?;

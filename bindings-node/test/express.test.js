@@ -220,6 +220,12 @@ test('a client without an address shares one key, with a warning', async () => {
   assert.match(warnings[0], /anonymous/);
 });
 
+test('a key is text or a number, never an object that all requests would share', async () => {
+  for (const [key, status] of [[42, 200], [7n, 200], [{}, 503], [true, 503], [Symbol('s'), 503]]) {
+    await serve(appOf(express, rateLimit({ keyGenerator: () => key })), async (ask) => assert.equal((await ask()).status, status));
+  }
+});
+
 test('an address is one key however it is written', () => {
   for (const [ip, subnet, key] of [
     ['192.0.2.7', undefined, '192.0.2.7'],

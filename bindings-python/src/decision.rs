@@ -60,6 +60,12 @@ impl PyDecision {
         self.0.limit_name()
     }
 
+    /// The place of the limit that decided in the policy, and in `standings`.
+    #[getter]
+    fn limit_index(&self) -> usize {
+        self.0.limit_index()
+    }
+
     /// Whether no wait would help: the cost is above the capacity, or the limit is `deny`.
     #[getter]
     fn never(&self) -> bool {
@@ -85,7 +91,7 @@ impl PyDecision {
     fn __repr__(&self) -> String {
         let decision = &self.0;
         let wait = match decision.retry_after() {
-            Some(wait) => format!(", retry_after={}", seconds(wait)),
+            Some(wait) => format!(", retry_after={:?}", seconds(wait)),
             None if decision.never() => ", never=True".into(),
             None => String::new(),
         };
@@ -145,7 +151,7 @@ impl PyStanding {
 
     fn __repr__(&self) -> String {
         format!(
-            "Standing(limit_name={:?}, limit={}, used={}, remaining={}, reset_after={})",
+            "Standing(limit_name={:?}, limit={}, used={}, remaining={}, reset_after={:?})",
             self.0.name(),
             self.0.limit,
             self.0.used,

@@ -149,19 +149,23 @@ pub fn policy(limits: &Bound<'_, PyAny>) -> PyResult<Policy> {
     if limits.is_instance_of::<PyList>() || limits.is_instance_of::<PyTuple>() {
         let mut all = Vec::new();
         for item in limits.try_iter()? {
-            all.extend_from_slice(policy(&item?)?.limits());
+            all.extend_from_slice(one_value(&item?)?.limits());
         }
         return Policy::new(all).map_err(raise);
     }
-    if let Ok(limit) = limits.cast::<PyLimit>() {
+    one_value(limits)
+}
+
+fn one_value(value: &Bound<'_, PyAny>) -> PyResult<Policy> {
+    if let Ok(limit) = value.cast::<PyLimit>() {
         return Ok(limit.get().0.clone().into());
     }
-    if limits.is_instance_of::<PyString>() {
-        return Policy::parse(limits.extract()?).map_err(raise);
+    if let Ok(text) = value.extract() {
+        return Policy::parse(text).map_err(raise);
     }
     Err(invalid_limit(format!(
         "limits {}: they must be text such as \"5/minute\", a Limit, or a list of them",
-        shown(limits)
+        shown(value)
     )))
 }
 

@@ -2,7 +2,6 @@
 
 use mirab::Store;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::convert::shown;
 use crate::error::{invalid_argument, raise};
@@ -43,8 +42,8 @@ impl FromPyObject<'_, '_> for StoreArgument {
         if let Ok(store) = value.cast::<PyStore>() {
             return Ok(Self::Given(store.get().0.clone()));
         }
-        if value.is_instance_of::<PyString>() {
-            return Store::open(value.extract()?).map(Self::Given).map_err(raise);
+        if let Ok(uri) = value.extract() {
+            return Store::open(uri).map(Self::Given).map_err(raise);
         }
         Err(invalid_argument(format!(
             "store {}: it must be a URI such as \"memory:\", or a Store",

@@ -60,7 +60,7 @@ def test_a_decision_is_frozen() -> None:
 
 def test_repr() -> None:
     assert repr(refused()) == (
-        'Decision(allowed=False, limit=1, used=1, remaining=0, retry_after=60, limit_name="login")'
+        'Decision(allowed=False, limit=1, used=1, remaining=0, retry_after=60.0, limit_name="login")'
     )
     assert "never=True" in repr(Limiter("deny").acquire("k"))
 

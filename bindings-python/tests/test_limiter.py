@@ -165,8 +165,18 @@ def test_several_limits_are_one_decision(store_uri: str) -> None:
 
 def test_a_lone_surrogate_in_a_limit_is_an_error() -> None:
     for make in (Limiter, Limit.parse):
-        with pytest.raises(ValueError, match=r"udc80|surrogate"):
+        with pytest.raises(InvalidLimit, match="udc80"):
             make("5/minute\udc80")
+    with pytest.raises(InvalidArgument, match="udc80"):
+        Limiter("5/minute", "memory:\udc80")
+
+
+def test_a_list_within_a_list_is_an_error() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    for limits in (endless, [["5/minute"]]):
+        with pytest.raises(InvalidLimit):
+            Limiter(limits)  # type: ignore[arg-type]
 
 
 def test_options_are_checked() -> None:

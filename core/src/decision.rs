@@ -92,8 +92,17 @@ impl Decision {
         }
         let (rank, deciding) = strictest.unwrap_or_default();
         let taken = group.charges.first().filter(|charge| admitted && lease != 0 && charge.takes(mode));
-        let receipt = taken.map(|charge| Box::new(Receipt { key: charge.key.into(), lease, cost: charge.cost }));
-        Self { allowed: admitted, never: rank.never, retry_after_us: rank.wait, delay_us, deciding, standings, receipt }
+        let receipt =
+            taken.map(|charge| Box::new(Receipt { key: charge.key.into(), lease, cost: charge.cost }));
+        Self {
+            allowed: admitted,
+            never: rank.never,
+            retry_after_us: rank.wait,
+            delay_us,
+            deciding,
+            standings,
+            receipt,
+        }
     }
 
     /// Whether the request may pass.

@@ -137,7 +137,8 @@ impl Limit {
     /// # Errors
     /// `invalid_limit` for numbers outside the domain.
     pub fn concurrency(limit: u64, expires: Duration) -> Result<Self> {
-        let expires = duration::to_micros("expires", expires).map_err(|error| Error::limit(error.to_string()))?;
+        let expires =
+            duration::to_micros("expires", expires).map_err(|error| Error::limit(error.to_string()))?;
         Self::concurrency_us(limit, expires)
     }
 
@@ -255,7 +256,10 @@ impl Limit {
         check_count("limit", count)?;
         check_period(period_us)?;
         if queue >= MAX_COUNT {
-            return Err(Error::limit(format!("a queue of {queue}: it must be 0 to {} (2^32-2)", MAX_COUNT - 1)));
+            return Err(Error::limit(format!(
+                "a queue of {queue}: it must be 0 to {} (2^32-2)",
+                MAX_COUNT - 1
+            )));
         }
         let bucket = TokenBucket::new(count, period_us, queue + 1)?;
         Ok(Self::of(Algorithm::LeakyBucket(LeakyBucket { bucket })))
@@ -366,7 +370,10 @@ mod tests {
         same(Limit::leaky_bucket(50, MINUTE, 20).unwrap(), "leaky_bucket: 50/minute queue 20");
         same(Limit::sliding_window(50, MINUTE).unwrap(), "sliding_window: 50/minute");
         same(Limit::sliding_log(50, MINUTE).unwrap(), "sliding_log: 50/minute");
-        same(Limit::sliding_log(50, MINUTE).unwrap().with_buckets(10).unwrap(), "sliding_log: 50/minute buckets 10");
+        same(
+            Limit::sliding_log(50, MINUTE).unwrap().with_buckets(10).unwrap(),
+            "sliding_log: 50/minute buckets 10",
+        );
         same(Limit::concurrency(20, MINUTE).unwrap(), "concurrency: 20 for 60 s");
         same(
             Limit::fixed_window(5, MINUTE, Anchor::First).unwrap().with_name("login").unwrap(),

@@ -56,7 +56,11 @@ fn limit(scanner: &mut Scanner<'_>) -> Result<Limit> {
         Some("sliding_log") => sliding_log,
         Some("concurrency") => concurrency,
         Some(unknown) => {
-            return Err(scanner.error_before(&format!("unknown algorithm {unknown:?}"), &ALGORITHMS, unknown));
+            return Err(scanner.error_before(
+                &format!("unknown algorithm {unknown:?}"),
+                &ALGORITHMS,
+                unknown,
+            ));
         }
     };
     let made = read(scanner).map_err(|error| scanner.locate(start, error))?;
@@ -279,9 +283,8 @@ mod tests {
 
     #[test]
     fn what_comes_later_is_unsupported() {
-        for text in ["fixed_window: 5/day in UTC"] {
-            assert_eq!(parse_limit(text).unwrap_err().kind(), ErrorKind::Unsupported, "{text}");
-        }
+        let error = parse_limit("fixed_window: 5/day in UTC").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
 
     #[test]

@@ -59,10 +59,6 @@ impl Policy {
         &self.parts.limits
     }
 
-    pub(crate) fn buckets(&self) -> &[Bucket] {
-        &self.parts.buckets
-    }
-
     /// The charges of a request: `cost` of every limit for one key.
     pub(crate) fn group<'a>(&'a self, key: &'a [u8], cost: u64) -> Group<'a> {
         let charge = |bucket| Charge { bucket, key, cost };

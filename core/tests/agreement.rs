@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{Random, redis_store};
 use mirab::{Decision, Limit, Limiter, ManualClock, Policy, Store};
-use model::{Answer, Bucket, Model, Window};
+use model::{Answer, Bucket, Ending, Kind, Model, Sliding, Window};
 
 const LAST_US: u64 = 1 << 52;
 const COUNTS: [u64; 14] =
@@ -67,20 +67,70 @@ fn drawn_window(limit: u64, period: u64, from_first: bool) -> Drawn {
     }
 }
 
-fn either(random: &mut Random) -> Drawn {
-    if random.one_in(2) { bucket(random) } else { window(random) }
-}
-
-/// Other numbers for the same named limit: windows keep period and anchor.
-fn redraw(random: &mut Random, old: &Drawn) -> Drawn {
-    match old.notation.strip_prefix("fixed_window: ") {
-        None => bucket(random),
-        Some(numbers) => {
-            let (_, rest) = numbers.split_once('/').unwrap();
-            let (period, rest) = rest.split_once("us").unwrap();
-            drawn_window(*random.pick(&COUNTS), period.parse().unwrap(), !rest.is_empty())
+fn leaky(random: &mut Random) -> Drawn {
+    loop {
+        let (count, period) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
+        let queue = if random.one_in(2) { random.below(20) } else { *random.pick(&COUNTS) - 1 };
+        let notation = format!("leaky_bucket: {count}/{period}us queue {queue}");
+        if Limit::parse(&notation).is_ok() {
+            return Drawn { notation, model: Box::new(Bucket::leaky(count, period, queue)) };
         }
     }
+}
+
+fn sliding(random: &mut Random) -> Drawn {
+    let (limit, period) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
+    let notation = format!("sliding_window: {limit}/{period}us");
+    Drawn { notation, model: Box::new(Sliding::new(limit, period)) }
+}
+
+fn log(random: &mut Random) -> Drawn {
+    let (limit, period) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
+    let notation = format!("sliding_log: {limit}/{period}us");
+    Drawn { notation, model: Box::new(Ending::new(Kind::Log, limit, period)) }
+}
+
+fn buckets(random: &mut Random) -> Drawn {
+    loop {
+        let (limit, period) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
+        let buckets = *random.pick(&[1, 2, 7, 10, 64, 1_000]);
+        let notation = format!("sliding_log: {limit}/{period}us buckets {buckets}");
+        if Limit::parse(&notation).is_ok() {
+            return Drawn { notation, model: Box::new(Ending::new(Kind::Buckets(buckets), limit, period)) };
+        }
+    }
+}
+
+fn leases(random: &mut Random) -> Drawn {
+    let (limit, expires) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
+    let notation = format!("concurrency: {limit} for {expires}us");
+    Drawn { notation, model: Box::new(Ending::new(Kind::Leases, limit, expires)) }
+}
+
+fn any(random: &mut Random) -> Drawn {
+    random.pick(&[bucket as Draw, leaky, window, sliding, log, buckets, leases])(random)
+}
+
+/// Other numbers for the same named limit: windows and logs keep period, anchor and buckets.
+fn redraw(random: &mut Random, old: &Drawn) -> Drawn {
+    let draw: Draw = match old.notation.split_once(": ") {
+        None => bucket,
+        Some(("leaky_bucket", _)) => leaky,
+        Some(("concurrency", _)) => leases,
+        Some((_, numbers)) => {
+            let (_, windows) = numbers.split_once('/').unwrap();
+            let draws = [window as Draw, sliding, log, buckets];
+            loop {
+                let drawn = random.pick(&draws)(random);
+                let kept = drawn.notation.split_once('/').unwrap().1 == windows;
+                let algorithm = |it: &Drawn| it.notation.split_once(':').unwrap().0.to_owned();
+                if kept && algorithm(&drawn) == algorithm(old) {
+                    return drawn;
+                }
+            }
+        }
+    };
+    draw(random)
 }
 
 struct History {
@@ -91,6 +141,9 @@ struct History {
     model: model::Policy,
     random: Random,
     now: u64,
+    turn: u64,
+    /// Keys and turns of admitted decisions, to be released.
+    taken: Vec<(u64, u64, Decision)>,
 }
 
 impl History {
@@ -100,7 +153,7 @@ impl History {
         let limiter = limiter(&drawn, &store, &clock);
         let model = model::Policy::new(drawn.iter().map(|it| it.model.boxed()).collect());
         let now = *random.pick(&[0, 1_790_000_000_123_457, LAST_US - 10_000_000]);
-        Self { store, clock, drawn, limiter, model, random, now }
+        Self { store, clock, drawn, limiter, model, random, now, turn: 0, taken: Vec::new() }
     }
 
     fn step(&mut self) {
@@ -114,22 +167,43 @@ impl History {
             self.limiter.reset(&name).unwrap();
             self.model.reset(key);
         }
+        if self.random.one_in(4) {
+            self.release();
+        }
         let cost = self.cost();
         let take = !self.random.one_in(6);
         let decision = match take {
             true => self.limiter.acquire(&name, cost).unwrap(),
             false => self.limiter.peek(&name, cost).unwrap(),
         };
-        let expected = self.model.decide(key, self.now, cost, take);
+        self.turn += 1;
+        let expected = self.model.decide(key, self.now, cost, take, self.turn);
         assert_eq!(self.told(&decision), expected, "now {} cost {cost} take {take}: {decision:?}", self.now);
         assert_eq!(decision.limit_name(), format!("n{}", expected.deciding));
         assert_eq!(
             decision.retry_after(),
             (expected.retry_after > 0).then(|| Duration::from_micros(expected.retry_after))
         );
+        if take && decision.allowed() {
+            self.taken.push((key, self.turn, decision.clone()));
+        }
         // A question writes nothing, so that a state from the future stays there.
         if let Some(wait) = decision.retry_after().filter(|_| take) {
             self.check_promise(&name, cost, wait.as_micros() as u64);
+        }
+    }
+
+    /// Returns what was taken some time ago, perhaps once more.
+    fn release(&mut self) {
+        if self.taken.is_empty() {
+            return;
+        }
+        let place = self.random.below(self.taken.len() as u64) as usize;
+        let (key, turn, decision) = self.taken[place].clone();
+        let ended = self.limiter.release(&decision).unwrap();
+        assert_eq!(ended, self.model.release(key, self.now, turn), "release of turn {turn}");
+        if !self.random.one_in(4) {
+            self.taken.swap_remove(place);
         }
     }
 
@@ -155,6 +229,7 @@ impl History {
             never: decision.never(),
             deciding: decision.limit_name()[1..].parse().unwrap(),
             retry_after: decision.retry_after().map_or(0, us),
+            delay: us(decision.delay()),
             standings: decision
                 .standings()
                 .iter()
@@ -245,6 +320,11 @@ macro_rules! agreement {
 
 agreement! {
     token_bucket: bucket, 1;
+    leaky_bucket: leaky, 1;
     fixed_window: window, 1;
-    policies: either, 3;
+    sliding_window: sliding, 1;
+    sliding_log: log, 1;
+    sliding_buckets: buckets, 1;
+    concurrency: leases, 1;
+    policies: any, 3;
 }

@@ -41,7 +41,7 @@ def demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def check_all_stopped(output: str) -> None:
-    ports = ADDRESS.findall(output)
+    ports = set(ADDRESS.findall(output))
     assert len(ports) == 2, output
     for port in ports:
         with pytest.raises(ConnectionRefusedError):

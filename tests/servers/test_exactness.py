@@ -20,10 +20,15 @@ async def crowd(apps: list[App], user: str) -> Counter[tuple[str, int]]:
     streams = await asyncio.gather(*(asyncio.open_connection(app.host, app.port) for app in turns))
     for _, writer in streams:
         writer.write(f"GET / HTTP/1.1\r\nHost: localhost\r\nx-user-id: {user}\r\nConnection: close\r\n\r\n".encode())
-    answers = await asyncio.wait_for(asyncio.gather(*(reader.read() for reader, _ in streams)), timeout=60)
-    for _, writer in streams:
-        writer.close()
-    return Counter((app.name, int(answer.split(b" ", 2)[1])) for app, answer in zip(turns, answers))
+    statuses = await asyncio.wait_for(asyncio.gather(*(status(*stream) for stream in streams)), timeout=60)
+    return Counter((app.name, number) for app, number in zip(turns, statuses))
+
+
+async def status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+    """The status of an answer. Closes at once: a worker waits for that, or two seconds, before its next request."""
+    answer = await reader.read()
+    writer.close()
+    return int(answer.split(b" ", 2)[1])
 
 
 def test_exactly_ten_of_a_hundred_pass(redis_store: str) -> None:

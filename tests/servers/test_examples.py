@@ -118,9 +118,8 @@ def test_a_store_that_cannot_be_reached_is_no_answer(name: str) -> None:
 
 
 @EVERY_APP
-def test_a_limit_that_makes_no_sense_stops_the_start(name: str) -> None:
-    with pytest.raises((RuntimeError, OSError)) as trouble:
-        with STARTS[name]("memory:", "0/second") as app:
-            get(app)
-    if isinstance(trouble.value, RuntimeError):
-        assert "0/second" in str(trouble.value)
+def test_a_limit_that_makes_no_sense_stops_the_start(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    # gunicorn listens before its workers have made the app: there the first request finds nobody.
+    with pytest.raises((RuntimeError, OSError)), STARTS[name]("memory:", "5/minuet") as app:
+        get(app)
+    assert "5/minuet" in capfd.readouterr().err

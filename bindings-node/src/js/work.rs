@@ -28,8 +28,8 @@ impl Call<'_> {
     /// A promise for what `run` returns.
     pub fn promise<T, F>(&self, run: F) -> Result<Value>
     where
-        T: IntoJs + Send,
-        F: FnOnce() -> Result<T> + Send,
+        T: IntoJs + Send + 'static,
+        F: FnOnce() -> Result<T> + Send + 'static,
     {
         let env = self.context.env;
         let state =

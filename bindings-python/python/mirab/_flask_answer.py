@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flask import Response
 from werkzeug.exceptions import TooManyRequests
 
-from mirab._mirab import Decision, Limit, Standing, http_headers
+from mirab._mirab import Decision, Limit, http_headers
 
 if TYPE_CHECKING:
     from mirab._flask_rule import Rule
@@ -57,15 +57,9 @@ class Answer:
     decision: Decision
     decided_at: float
 
-    def deciding(self) -> int:
-        """Return which of the charges decided."""
-        return next(
-            index for index, standing in enumerate(self.decision.standings) if self._decided(standing)
-        )
-
     def limits(self) -> list[RequestLimit]:
         """Return where each of the charged limits stood."""
-        refusing = None if self.decision.allowed else self.deciding()
+        refusing = None if self.decision.allowed else self.decision.limit_index
         return [
             RequestLimit(
                 limit=charge.limit,
@@ -80,15 +74,6 @@ class Answer:
                 zip(self.charges, self.decision.standings, strict=True)
             )
         ]
-
-    def _decided(self, standing: Standing) -> bool:
-        told = self.decision
-        return (standing.limit_name, standing.limit, standing.remaining, standing.reset_after) == (
-            told.limit_name,
-            told.limit,
-            told.remaining,
-            told.reset_after,
-        )
 
 
 class RateLimitExceeded(TooManyRequests):

@@ -187,6 +187,10 @@ class Decision:
         """The name of the limit that decided: its own, else its notation."""
 
     @property
+    def limit_index(self) -> int:
+        """The place of the limit that decided in the policy, and in `standings`."""
+
+    @property
     def never(self) -> bool:
         """Whether no wait would help: the cost is above the capacity, or the limit is `deny`."""
 

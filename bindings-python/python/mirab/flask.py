@@ -223,7 +223,7 @@ class Limiter:
         """The limit that says most about this request: the refusing one, else that with fewest left."""
         record = self._known_record()
         answer = strictest(record.answers) if record else None
-        return answer.limits()[answer.deciding()] if answer else None
+        return answer.limits()[answer.decision.limit_index] if answer else None
 
     @property
     def current_limits(self) -> list[RequestLimit]:
@@ -234,10 +234,11 @@ class Limiter:
     def _decorator(self, rule: Rule) -> Callable[[View], View]:
         def decorate(view: View) -> View:
             _refuse_undecoratable(view)
+            name = f"{view.__module__}.{getattr(view, '__qualname__', type(view).__qualname__)}"
 
             @functools.wraps(view)
             def limited(*args: Any, **kwargs: Any) -> Any:
-                self._check_call(rule, f"{view.__module__}.{view.__qualname__}")
+                self._check_call(rule, name)
                 return current_app.ensure_sync(view)(*args, **kwargs)
 
             setattr(limited, _RULES, ((self, rule), *getattr(view, _RULES, ())))
@@ -353,7 +354,7 @@ class Limiter:
 
 def _exceeded(answer: Answer, on_breach: OnBreach | None) -> RateLimitExceeded:
     """Tell the callbacks, the extension's first; the last response that one returns is the answer."""
-    index = answer.deciding()
+    index = answer.decision.limit_index
     rule, refusal = answer.charges[index].rule, answer.limits()[index]
     response = None
     for callback in (on_breach, rule.on_breach):

@@ -113,7 +113,10 @@ impl Algorithm {
     pub fn see(&self, stored: Option<&State>, now: Now, cost: u64) -> (Seen, Found) {
         let steady = now.steady;
         match (self, stored) {
-            (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Some(State::Bucket(tat))) => {
+            (
+                Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }),
+                Some(State::Bucket(tat)),
+            ) => {
                 let (tat, found) = it.read(*tat, steady);
                 (Seen::Bucket(tat), found)
             }
@@ -147,7 +150,9 @@ impl Algorithm {
             Self::TokenBucket(_) | Self::LeakyBucket(_) => Seen::Bucket(Tat::default()),
             Self::FixedWindow(_) => Seen::Window(Window::default()),
             Self::SlidingWindow(it) => Seen::Pair(it.empty(now.steady)),
-            Self::SlidingLog(_) | Self::SlidingBuckets(_) | Self::Concurrency(_) => Seen::Tally(Tally::default()),
+            Self::SlidingLog(_) | Self::SlidingBuckets(_) | Self::Concurrency(_) => {
+                Seen::Tally(Tally::default())
+            }
             Self::Deny | Self::Unlimited => Seen::Nothing,
         }
     }
@@ -179,11 +184,15 @@ impl Algorithm {
                 Seen::Window(it.charged(window, it.time(now), cost))
             }
             (Self::SlidingWindow(_), Seen::Pair(pair)) => Seen::Pair(pair.charged(cost)),
-            (Self::SlidingLog(it), Seen::Tally(tally)) => Seen::Tally(tally.charged(cost, it.end(now.steady))),
+            (Self::SlidingLog(it), Seen::Tally(tally)) => {
+                Seen::Tally(tally.charged(cost, it.end(now.steady)))
+            }
             (Self::SlidingBuckets(it), Seen::Tally(tally)) => {
                 Seen::Tally(tally.charged(cost, it.end(it.index(now.steady))))
             }
-            (Self::Concurrency(it), Seen::Tally(tally)) => Seen::Tally(tally.charged(cost, it.end(now.steady))),
+            (Self::Concurrency(it), Seen::Tally(tally)) => {
+                Seen::Tally(tally.charged(cost, it.end(now.steady)))
+            }
             _ => seen,
         }
     }

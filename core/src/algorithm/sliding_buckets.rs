@@ -40,7 +40,9 @@ impl SlidingBuckets {
         let found = if stored.newest > self.index(now) { Found::Future } else { Found::Sound };
         let present = self.present(stored, now);
         let used = present.counts.iter().map(|&count| u64::from(count)).sum();
-        let full = |(age, &count): (usize, &u32)| (count > 0).then(|| (self.end(present.newest - age as u64), u64::from(count)));
+        let full = |(age, &count): (usize, &u32)| {
+            (count > 0).then(|| (self.end(present.newest - age as u64), u64::from(count)))
+        };
         let last_end = present.counts.iter().enumerate().find_map(full).map_or(0, |(end, _)| end);
         let live = present.counts.iter().enumerate().rev().filter_map(full);
         (Tally::of(live, used, last_end, self.limit, cost), found)

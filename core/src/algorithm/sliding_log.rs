@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn entries_of_the_future_are_made_now() {
         let mut log = Log::default();
-        LIMIT.write(&mut log, 50, 1);
+        LIMIT.write(&mut log, 55, 1);
         LIMIT.write(&mut log, 60, 1);
         let (tally, found) = LIMIT.read(&log, 5, 1000);
         assert_eq!((tally.used, tally.needed_end, tally.last_end, found), (2, 15, 15, Found::Future));

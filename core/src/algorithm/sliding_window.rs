@@ -50,7 +50,8 @@ impl SlidingWindow {
     }
 
     pub fn admits(&self, pair: &Pair, now: u64, cost: u64) -> bool {
-        let Some(room) = self.limit.checked_sub(u64::from(pair.current)).and_then(|room| room.checked_sub(cost))
+        let Some(room) =
+            self.limit.checked_sub(u64::from(pair.current)).and_then(|room| room.checked_sub(cost))
         else {
             return false;
         };
@@ -89,7 +90,8 @@ impl SlidingWindow {
         }
         // In the next one, where this window's count is the previous one.
         let room = u128::from(self.limit.saturating_sub(cost));
-        let may_be_left = if current == 0 { period } else { (room * period / u128::from(current)).min(period) };
+        let may_be_left =
+            if current == 0 { period } else { (room * period / u128::from(current)).min(period) };
         left + (period - may_be_left) as u64
     }
 

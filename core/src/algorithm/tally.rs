@@ -17,7 +17,13 @@ pub(crate) struct Tally {
 impl Tally {
     /// The tally of `live` ends and counts, in order, that sum up to `used`; no more of them are
     /// walked than the answer needs.
-    pub fn of(live: impl Iterator<Item = (u64, u64)>, used: u64, last_end: u64, limit: u64, cost: u64) -> Self {
+    pub fn of(
+        live: impl Iterator<Item = (u64, u64)>,
+        used: u64,
+        last_end: u64,
+        limit: u64,
+        cost: u64,
+    ) -> Self {
         let mut tally = Self { used, last_end, ..Self::default() };
         if used == 0 {
             return Self::default();

@@ -273,7 +273,10 @@ mod tests {
         let policy = |text: &str| plain(text, &[1], Headers::Draft8);
         assert_eq!(
             policy("leaky_bucket: 2/second queue 9"),
-            ["RateLimit-Policy: \"leaky_bucket: 2/second queue 9\";q=10;w=5", "RateLimit: \"leaky_bucket: 2/second queue 9\";r=9;t=1"]
+            [
+                "RateLimit-Policy: \"leaky_bucket: 2/second queue 9\";q=10;w=5",
+                "RateLimit: \"leaky_bucket: 2/second queue 9\";r=9;t=1"
+            ]
         );
         assert_eq!(policy("x=sliding_log: 2/minute")[0], "RateLimit-Policy: \"x\";q=2;w=60");
         assert_eq!(

@@ -160,7 +160,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// The one option that an algorithm has, with its number; none when it isn't written.
-    pub fn number_option(&mut self, word: &'static str, algorithm: &str, meaning: &str) -> Result<Option<u64>> {
+    pub fn number_option(
+        &mut self,
+        word: &'static str,
+        algorithm: &str,
+        meaning: &str,
+    ) -> Result<Option<u64>> {
         let mut value = None;
         while self.option(&[word], algorithm)?.is_some() {
             let number = self.number(meaning)?;

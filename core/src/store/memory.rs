@@ -1,27 +1,22 @@
 //! `memory:`, the store of one process: exact, lock-striped, without a thread of its own.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Weak};
+mod table;
 
-use hashbrown::HashTable;
-use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
 use smallvec::SmallVec;
 
 use super::bucket::Fingerprint;
 use super::charge::{Charge, Group, Mode, Outcome, Outcomes};
+use super::fork::{self, Held, Lockable};
 use crate::algorithm::{Found, State};
-use crate::clock::{self, Now, Time};
+use crate::clock::{self, Time};
 use crate::{Error, ErrorKind, Result};
+use table::{Table, Tables};
 
 /// A power of two; the stripe follows from the key alone, so that a policy takes one lock.
 const STRIPES: usize = 64;
-
-/// Room that a table begins with.
-const LEAST_ROOM: usize = 8;
-
-/// How long what says nothing is kept: a second, or a day under a given clock, as on Redis.
-const MARGIN_US: u64 = 1_000_000;
-const GIVEN_MARGIN_US: u64 = 86_400_000_000;
 
 pub(crate) struct MemoryStore {
     stripes: Box<[Stripe]>,
@@ -32,23 +27,12 @@ pub(crate) struct MemoryStore {
 #[repr(align(128))]
 struct Stripe(Mutex<Tables>);
 
-/// Given times have a space of their own, so that no test writes future times under real keys.
-#[derive(Default)]
-struct Tables {
-    system: HashTable<Entry>,
-    given: HashTable<Entry>,
-}
-
-struct Entry {
-    fingerprint: Fingerprint,
-    state: State,
-}
-
-/// Opens the store behind `memory:` or `memory:NAME`; `name` is what follows the colon.
+/// Opens the store behind `memory:` or `memory:NAME`; `name` is what follows the colon. A named store
+/// lives as long as the process: a limiter that is made anew for each request finds what it wrote.
 pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
-    static NAMED: LazyLock<Mutex<HashMap<Box<str>, Weak<MemoryStore>>>> = LazyLock::new(Mutex::default);
+    static NAMED: LazyLock<Mutex<HashMap<Box<str>, Arc<MemoryStore>>>> = LazyLock::new(Mutex::default);
     if name.is_empty() || name == "//" {
-        return Ok(Arc::default());
+        return Ok(MemoryStore::new());
     }
     if name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
         return Err(Error::new(
@@ -56,17 +40,16 @@ pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
             format!("the store \"memory:{name}\": a name has 1 to 64 characters of A-Z a-z 0-9 . _ -"),
         ));
     }
-    let mut named = NAMED.lock();
-    if let Some(store) = named.get(name).and_then(Weak::upgrade) {
-        return Ok(store);
-    }
-    named.retain(|_, store| store.strong_count() > 0);
-    let store = Arc::<MemoryStore>::default();
-    named.insert(name.into(), Arc::downgrade(&store));
-    Ok(store)
+    Ok(Arc::clone(fork::lock(&NAMED).entry(name.into()).or_insert_with(MemoryStore::new)))
 }
 
 impl MemoryStore {
+    pub fn new() -> Arc<Self> {
+        let store = Arc::new(Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() });
+        fork::watch(&store);
+        store
+    }
+
     pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Outcomes {
         groups.iter().map(|group| Ok(self.decide_group(group, mode, time))).collect()
     }
@@ -83,8 +66,7 @@ impl MemoryStore {
         let mut found: SmallVec<[Found; 2]> = SmallVec::new();
         let mut seen = SmallVec::new();
         for (charge, address) in charges.iter().zip(&addresses) {
-            let table = locked.table(address, time);
-            let stored = table.find(address.hash(), |entry| entry.is(address)).map(|entry| &entry.state);
+            let stored = locked.table(address, time).get(address.fingerprint);
             let (what, how) = charge.bucket.algorithm().see(stored, now, charge.cost);
             admitted &= charge.bucket.algorithm().admits(&what, now, charge.cost);
             found.push(how);
@@ -101,41 +83,35 @@ impl MemoryStore {
                 seen[index] = algorithm.charged(seen[index], now, taken);
             }
             let table = locked.table(address, time);
-            if let Some(entry) = table.find_mut(address.hash(), |entry| entry.is(address)) {
-                algorithm.write(&mut entry.state, seen[index], now, taken, lease);
+            if let Some(state) = table.get_mut(address.fingerprint) {
+                algorithm.write(state, seen[index], now, taken, lease);
             } else if let Some(mut state) = algorithm.fresh(seen[index]) {
                 algorithm.write(&mut state, seen[index], now, taken, lease);
-                insert(table, Entry { fingerprint: address.fingerprint, state }, time);
+                table.insert(address.fingerprint, state, time);
             }
         }
         Outcome { admitted, now, seen, lease }
     }
 
+    /// Ends the leases of that identity; how many of them still counted.
     pub fn release(&self, charges: &[Charge<'_>], lease: u128, time: Time) -> u64 {
         let addresses = addresses(charges);
         let mut locked = self.lock(&addresses);
         let now = clock::resolve(time, false);
-        let mut ended = 0;
-        for address in &addresses {
-            let table = locked.table(address, time);
-            if let Some(Entry { state: State::Leases(leases), .. }) =
-                table.find_mut(address.hash(), |entry| entry.is(address))
-            {
-                ended += u64::from(leases.release(lease, now.steady));
+        let ended = addresses.iter().filter(|address| {
+            match locked.table(address, time).get_mut(address.fingerprint) {
+                Some(State::Leases(leases)) => leases.release(lease, now.steady),
+                _ => false,
             }
-        }
-        ended
+        });
+        ended.count() as u64
     }
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) {
         let addresses = addresses(charges);
         let mut locked = self.lock(&addresses);
         for address in &addresses {
-            if let Ok(entry) =
-                locked.table(address, time).find_entry(address.hash(), |entry| entry.is(address))
-            {
-                entry.remove();
-            }
+            locked.table(address, time).remove(address.fingerprint);
         }
     }
 
@@ -144,7 +120,13 @@ impl MemoryStore {
         let mut stripes: SmallVec<[usize; 2]> = addresses.iter().map(|address| address.stripe).collect();
         stripes.sort_unstable();
         stripes.dedup();
-        Locked(stripes.iter().map(|&stripe| (stripe, self.stripes[stripe].0.lock())).collect())
+        Locked(stripes.iter().map(|&stripe| (stripe, fork::lock(&self.stripes[stripe].0))).collect())
+    }
+}
+
+impl Lockable for MemoryStore {
+    fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
+        self.stripes.iter().map(|stripe| Box::new(fork::lock(&stripe.0)) as Box<dyn Held>).collect()
     }
 }
 
@@ -152,18 +134,6 @@ impl MemoryStore {
 struct Address {
     stripe: usize,
     fingerprint: Fingerprint,
-}
-
-impl Address {
-    fn hash(&self) -> u64 {
-        self.fingerprint.low
-    }
-}
-
-impl Entry {
-    fn is(&self, address: &Address) -> bool {
-        self.fingerprint == address.fingerprint
-    }
 }
 
 /// A key that several charges share, one after the other, is hashed once.
@@ -176,7 +146,8 @@ fn addresses(charges: &[Charge<'_>]) -> SmallVec<[Address; 2]> {
             _ => Fingerprint::of(charge.key),
         };
         last = Some((charge.key, key));
-        addresses.push(Address { stripe: key.high as usize % STRIPES, fingerprint: charge.bucket.with_key(key) });
+        addresses
+            .push(Address { stripe: key.high as usize % STRIPES, fingerprint: charge.bucket.with_key(key) });
     }
     addresses
 }
@@ -185,44 +156,9 @@ fn addresses(charges: &[Charge<'_>]) -> SmallVec<[Address; 2]> {
 struct Locked<'a>(SmallVec<[(usize, MutexGuard<'a, Tables>); 1]>);
 
 impl Locked<'_> {
-    fn table(&mut self, address: &Address, time: Time) -> &mut HashTable<Entry> {
+    fn table(&mut self, address: &Address, time: Time) -> &mut Table {
         let place = self.0.iter().position(|&(stripe, _)| stripe == address.stripe).unwrap_or(0);
         self.0[place].1.of(time)
-    }
-}
-
-impl Default for MemoryStore {
-    fn default() -> Self {
-        Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
-    }
-}
-
-impl Tables {
-    fn of(&mut self, time: Time) -> &mut HashTable<Entry> {
-        match time.given() {
-            Some(_) => &mut self.given,
-            None => &mut self.system,
-        }
-    }
-}
-
-fn insert(table: &mut HashTable<Entry>, entry: Entry, time: Time) {
-    if table.len() == table.capacity() {
-        make_room(table, time);
-    }
-    table.insert_unique(entry.fingerprint.low, entry, |entry| entry.fingerprint.low);
-}
-
-/// Before a table grows it drops what says nothing any more: the work is paid by the inserts since
-/// the last time, and no thread is needed.
-fn make_room(table: &mut HashTable<Entry>, time: Time) {
-    // Kept a little longer, so that a clock that steps back finds what it had written.
-    let margin = if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US };
-    let Now { steady, wall } = clock::resolve(time, true);
-    let past = Now { steady: steady.saturating_sub(margin), wall: wall.saturating_sub(margin) };
-    table.retain(|entry| !entry.state.is_spent(past));
-    if table.len() > table.capacity() / 2 || table.capacity() == 0 {
-        table.reserve((table.capacity() + 1).max(LEAST_ROOM), |entry| entry.fingerprint.low);
     }
 }
 
@@ -237,12 +173,12 @@ mod tests {
     }
 
     fn entries(store: &MemoryStore) -> usize {
-        store.stripes.iter().map(|stripe| stripe.0.lock().given.len()).sum()
+        store.stripes.iter().map(|stripe| fork::lock(&stripe.0).len()).sum()
     }
 
     #[test]
     fn a_policy_charges_all_or_none() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("10/second; fixed_window: 3/hour").unwrap();
         assert!(acquire(&store, &policy, b"k", 3, 0).admitted);
         let refused = acquire(&store, &policy, b"k", 1, 0);
@@ -253,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_swept_before_a_table_grows() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("10/second").unwrap();
         for round in 0..50_u64 {
             for key in 0..1_000_u64 {
@@ -266,7 +202,7 @@ mod tests {
 
     #[test]
     fn nothing_live_is_swept() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("1/hour").unwrap();
         for key in 0..20_000_u64 {
             assert!(acquire(&store, &policy, &key.to_be_bytes(), 1, key).admitted);
@@ -278,7 +214,7 @@ mod tests {
 
     #[test]
     fn refusals_and_free_questions_leave_no_entry() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("5/second; deny").unwrap();
         for key in 0..100_u64 {
             acquire(&store, &policy, &key.to_be_bytes(), 1, 0);
@@ -289,15 +225,17 @@ mod tests {
 
     #[test]
     fn a_group_over_many_keys_is_all_or_nothing_and_never_waits_for_another() {
-        let store = MemoryStore::default();
+        let store = MemoryStore::new();
         let policy = Policy::parse("1000/hour").unwrap();
         let keys: Vec<[u8; 1]> = (0..16).map(|key| [key]).collect();
         let group = |rotated: usize| {
             let keys = keys[rotated..].iter().chain(&keys[..rotated]);
-            Group { charges: keys.map(|key| Charge { bucket: &policy.buckets()[0], key, cost: 1 }).collect() }
+            let bucket = policy.group(b"any", 1).charges[0].bucket;
+            Group { charges: keys.map(|key| Charge { bucket, key, cost: 1 }).collect() }
         };
         let passed: usize = std::thread::scope(|scope| {
-            let one = |turn: usize| store.decide_group(&group(turn % 16), Mode::Acquire, Time::STORE).admitted;
+            let one =
+                |turn: usize| store.decide_group(&group(turn % 16), Mode::Acquire, Time::STORE).admitted;
             let workers: Vec<_> = (0..8)
                 .map(|worker| scope.spawn(move || (0..300).filter(|turn| one(turn * 5 + worker)).count()))
                 .collect();
@@ -311,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn a_named_store_is_shared_while_somebody_holds_it() {
-        let first = open("unit-test-shared").unwrap();
-        assert!(Arc::ptr_eq(&first, &open("unit-test-shared").unwrap()));
+    fn a_named_store_is_shared() {
+        let first = Arc::as_ptr(&open("unit-test-shared").unwrap());
+        assert_eq!(first, Arc::as_ptr(&open("unit-test-shared").unwrap()));
         assert!(!Arc::ptr_eq(&open("").unwrap(), &open("").unwrap()));
     }
 }

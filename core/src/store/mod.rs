@@ -2,6 +2,7 @@
 
 pub(crate) mod bucket;
 pub(crate) mod charge;
+mod fork;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -107,7 +108,7 @@ impl Store {
 /// A store of this limiter's own, in memory.
 impl Default for Store {
     fn default() -> Self {
-        Self(Backend::Memory(Arc::default()))
+        Self(Backend::Memory(MemoryStore::new()))
     }
 }
 

@@ -12,18 +12,39 @@ pub struct Bucket {
     capacity: u64,
     /// Tokens a microsecond.
     rate: Rational,
-    /// When the bucket will be full.
-    full_at: Rational,
+    /// When the bucket will be full: whole microseconds, and a count of the unit that divides them,
+    /// the rate's numerator. Under another rate the count is read in the new unit, or as the next
+    /// whole microsecond where it has no such many.
+    full_at: (Rational, BigInt),
+    /// Whether requests queue for their turns.
+    leaky: bool,
 }
 
 impl Bucket {
     pub fn new(count: u64, period_us: u64, capacity: u64) -> Self {
         let rate = Rational::new(BigInt::from(count), BigInt::from(period_us));
-        Self { capacity, rate, full_at: Rational::zero() }
+        Self { capacity, rate, full_at: (Rational::zero(), BigInt::zero()), leaky: false }
+    }
+
+    /// A queue: those who wait and the one being served.
+    pub fn leaky(count: u64, period_us: u64, queue: u64) -> Self {
+        Self { leaky: true, ..Self::new(count, period_us, queue + 1) }
+    }
+
+    fn full_at(&self) -> Rational {
+        let (whole, count) = &self.full_at;
+        let unit = self.rate.numer();
+        if count >= unit { whole + rational(1) } else { whole + Rational::new(count.clone(), unit.clone()) }
+    }
+
+    fn set_full_at(&mut self, full_at: &Rational) {
+        let whole = full_at.floor();
+        let count = (full_at - &whole) * Rational::from_integer(self.rate.numer().clone());
+        self.full_at = (whole, count.to_integer());
     }
 
     fn missing(&self, now: u64) -> Rational {
-        let until_full = &self.full_at - rational(now);
+        let until_full = self.full_at() - rational(now);
         if until_full.is_positive() { until_full * &self.rate } else { Rational::zero() }
     }
 
@@ -39,9 +60,9 @@ impl Bucket {
 impl Model for Bucket {
     fn read(&mut self, now: u64) -> bool {
         let latest = rational(now) + rational(self.capacity) / &self.rate;
-        let future = self.full_at > latest;
+        let future = self.full_at() > latest;
         if future {
-            self.full_at = latest;
+            self.set_full_at(&latest);
         }
         future
     }
@@ -50,9 +71,10 @@ impl Model for Bucket {
         self.tokens(now) >= rational(cost)
     }
 
-    fn charge(&mut self, now: u64, cost: u64) {
+    fn charge(&mut self, now: u64, cost: u64, _: u64) {
         let missing = self.missing(now) + rational(cost);
-        self.full_at = rational(now) + missing / &self.rate;
+        let full_at = rational(now) + missing / &self.rate;
+        self.set_full_at(&full_at);
     }
 
     fn capacity(&self) -> u64 {
@@ -76,6 +98,14 @@ impl Model for Bucket {
         self.wait_for(now, cost)
     }
 
+    /// Those before it are served at the rate.
+    fn delay(&self, now: u64, taken: u64) -> u64 {
+        if !self.leaky {
+            return 0;
+        }
+        ceil(&((self.missing(now) - rational(taken)) / &self.rate))
+    }
+
     fn span(&self) -> u64 {
         ceil(&(rational(self.capacity) / &self.rate))
     }
@@ -84,18 +114,8 @@ impl Model for Bucket {
         Box::new(self.clone())
     }
 
-    /// The stored fraction counts in units of the rate's numerator; under another rate the count is
-    /// read in the new unit, or as the next whole microsecond where it has no such many.
     fn renumber(&mut self, fresh: &dyn Model) {
         let fresh = fresh.as_any().downcast_ref::<Self>().unwrap();
-        let whole = self.full_at.floor();
-        let count = (&self.full_at - &whole) * Rational::from_integer(self.rate.numer().clone());
-        let unit = fresh.rate.numer().clone();
-        self.full_at = if count >= Rational::from_integer(unit.clone()) {
-            whole + rational(1)
-        } else {
-            whole + count / Rational::from_integer(unit)
-        };
         self.rate = fresh.rate.clone();
         self.capacity = fresh.capacity;
     }

@@ -2,6 +2,8 @@
 //! definitions. Nothing here is shared with the library but the numbers.
 
 mod bucket;
+mod ending;
+mod sliding;
 mod window;
 
 use std::collections::HashMap;
@@ -10,22 +12,33 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 
 pub use bucket::Bucket;
+pub use ending::{Ending, Kind};
+pub use sliding::Sliding;
 pub use window::Window;
 
 pub type Rational = BigRational;
 
 /// One limit's state for one key, and how it answers.
 pub trait Model {
-    /// Brings the state to `now`; true when it came from the future.
+    /// Brings the state to `now`; true when whoever takes writes that back, whatever his answer.
     fn read(&mut self, now: u64) -> bool;
     fn admits(&self, now: u64, cost: u64) -> bool;
-    fn charge(&mut self, now: u64, cost: u64);
+    /// Takes a cost that fits; `turn` names it.
+    fn charge(&mut self, now: u64, cost: u64, turn: u64);
     fn capacity(&self) -> u64;
     fn used(&self, now: u64) -> u64;
     fn reset_after(&self, now: u64) -> u64;
     /// 0 when nothing is in use.
     fn next_after(&self, now: u64) -> u64;
     fn retry_after(&self, now: u64, cost: u64) -> u64;
+    /// How long a request that was admitted with `taken` units (or would be) waits for its turn.
+    fn delay(&self, _now: u64, _taken: u64) -> u64 {
+        0
+    }
+    /// Ends the lease that was taken at the given turn; true when it still counted.
+    fn release(&mut self, _now: u64, _turn: u64) -> bool {
+        false
+    }
     /// A stretch of time in which much happens: a full drain, a window.
     fn span(&self) -> u64;
     fn boxed(&self) -> Box<dyn Model>;
@@ -41,6 +54,7 @@ pub struct Answer {
     pub never: bool,
     pub deciding: usize,
     pub retry_after: u64,
+    pub delay: u64,
     pub standings: Vec<[u64; 5]>,
 }
 
@@ -53,6 +67,12 @@ pub struct Policy {
 impl Policy {
     pub fn new(fresh: Vec<Box<dyn Model>>) -> Self {
         Self { fresh, keys: HashMap::new() }
+    }
+
+    /// How many leases of that turn still counted.
+    pub fn release(&mut self, key: u64, now: u64, turn: u64) -> u64 {
+        let limits = self.keys.get_mut(&key).into_iter().flatten();
+        limits.map(|limit| u64::from(limit.release(now, turn))).sum()
     }
 
     pub fn reset(&mut self, key: u64) {
@@ -68,7 +88,7 @@ impl Policy {
         self.fresh = fresh;
     }
 
-    pub fn decide(&mut self, key: u64, now: u64, cost: u64, take: bool) -> Answer {
+    pub fn decide(&mut self, key: u64, now: u64, cost: u64, take: bool, turn: u64) -> Answer {
         let fresh = &self.fresh;
         let stored = self.keys.entry(key).or_insert_with(|| fresh.iter().map(|it| it.boxed()).collect());
         let mut limits: Vec<_> = stored.iter().map(|it| it.boxed()).collect();
@@ -77,8 +97,11 @@ impl Policy {
         let allowed = admits.iter().all(|&it| it);
         let taken = allowed && take && cost > 0;
         if taken {
-            limits.iter_mut().for_each(|it| it.charge(now, cost));
+            limits.iter_mut().for_each(|it| it.charge(now, cost, turn));
         }
+        let taken_units = if taken { cost } else { 0 };
+        let delay =
+            if allowed { limits.iter().map(|it| it.delay(now, taken_units)).max().unwrap_or(0) } else { 0 };
         let mut ranks = Vec::new();
         let mut standings = Vec::new();
         for (limit, &admits) in limits.iter().zip(&admits) {
@@ -107,7 +130,7 @@ impl Policy {
                 *stored = limit;
             }
         }
-        Answer { allowed, never, deciding, retry_after, standings }
+        Answer { allowed, never, deciding, retry_after, delay, standings }
     }
 }
 

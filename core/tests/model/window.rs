@@ -45,7 +45,7 @@ impl Model for Window {
         self.used(now) + cost <= self.limit
     }
 
-    fn charge(&mut self, now: u64, cost: u64) {
+    fn charge(&mut self, now: u64, cost: u64, _: u64) {
         let (start, count) = self.stored.unwrap_or((self.start(now), 0));
         self.stored = Some((start, count + cost));
     }

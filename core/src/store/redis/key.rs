@@ -11,11 +11,12 @@ use crate::store::bucket::encode;
 /// The longest key that is written out; a longer one is hashed.
 const MAX_PLAIN: usize = 128;
 
-/// What all limits of one key share: `<prefix>1:{<key>}`, or `<prefix>1t:{<key>}` under a given
-/// clock, whose times must never be read under a real one. The braces are the hash tag.
-pub(super) fn tagged(prefix: &str, key: &[u8], time: Time) -> String {
+/// The key of a bucket: `<prefix>1:{<key>}<id>`, or `<prefix>1t:{<key>}<id>` under a given clock,
+/// whose times must never be read under a real one. The braces are the hash tag.
+pub(super) fn text(prefix: &str, key: &[u8], id: &str, time: Time) -> String {
     let space = if time.given().is_some() { "1t:{" } else { "1:{" };
-    let mut text = String::with_capacity(prefix.len() + space.len() + key.len().min(MAX_PLAIN) + 24);
+    let mut text =
+        String::with_capacity(prefix.len() + space.len() + key.len().min(MAX_PLAIN) + id.len() + 8);
     text.push_str(prefix);
     text.push_str(space);
     let start = text.len();
@@ -28,7 +29,14 @@ pub(super) fn tagged(prefix: &str, key: &[u8], time: Time) -> String {
         text.push_str(&hashed(key));
     }
     text.push('}');
+    text.push_str(id);
     text
+}
+
+/// The name of a lease: its identity in 22 characters, and its units when they are more than one.
+pub(super) fn lease(id: u128, units: u64) -> String {
+    let id = URL_SAFE_NO_PAD.encode(id.to_be_bytes());
+    if units == 1 { id } else { format!("{id}:{units}") }
 }
 
 /// 128 bits of an HMAC-SHA-256, in 22 characters. Its key only separates it from other uses of the
@@ -44,16 +52,22 @@ mod tests {
     use super::*;
 
     fn real(key: &[u8]) -> String {
-        tagged("mirab", key, Time::STORE)
+        text("mirab", key, "", Time::STORE)
     }
 
     #[test]
     fn texts_are_pinned() {
         assert_eq!(real(b"user:42"), "mirab1:{user:42}");
         assert_eq!(real(b"a{b}%\0 \xff"), "mirab1:{a%7Bb%7D%25%00%20%FF}");
-        assert_eq!(tagged("x", b"k", Time::given_us(0).unwrap()), "x1t:{k}");
+        assert_eq!(text("x", b"k", "t5/60", Time::given_us(0).unwrap()), "x1t:{k}t5/60");
         assert_eq!(real(&[b'a'; 128]), format!("mirab1:{{{}}}", "a".repeat(128)));
         assert_eq!(real(&[b'a'; 129]), "mirab1:{~y8MYURPFeRPIG7_akBAMew}");
+    }
+
+    #[test]
+    fn a_lease_of_many_units_says_so() {
+        assert_eq!(lease(1, 1), "AAAAAAAAAAAAAAAAAAAAAQ");
+        assert_eq!(lease(1, 7), "AAAAAAAAAAAAAAAAAAAAAQ:7");
     }
 
     #[test]

@@ -1,24 +1,25 @@
 //! Connections: made when first needed, one caller each at a time, dropped at the first doubt.
 
-use std::process;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use redis::{Client, Connection, ConnectionLike, RedisError, Value};
 
 use super::uri::Settings;
+use crate::store::fork::{self, Held};
 
 pub(super) struct Transport {
     client: Client,
     idle: Mutex<Idle>,
-    /// Whether this process has ever had a connection: only the first may take longer.
-    connected: AtomicBool,
+    /// Whether this process has tried to connect: only its first try may take longer.
+    tried: AtomicBool,
 }
 
-/// The idle connections and the process that they belong to.
+/// The idle connections and the process that they belong to, by its generation.
 #[derive(Default)]
 struct Idle {
-    owner: u32,
+    generation: u32,
     connections: Vec<Connection>,
 }
 
@@ -27,7 +28,7 @@ impl Transport {
         Ok(Self {
             client: Client::open(settings.connection.clone())?,
             idle: Mutex::default(),
-            connected: AtomicBool::new(false),
+            tried: AtomicBool::new(false),
         })
     }
 
@@ -39,43 +40,59 @@ impl Transport {
         settings: &Settings,
         exchange: impl FnOnce(&mut Connection) -> Result<Value, RedisError>,
     ) -> Result<Value, RedisError> {
-        let mut connection = match self.take_idle() {
+        let idle = self.take_idle();
+        let fresh = idle.is_none();
+        let mut connection = match idle {
             Some(connection) => connection,
             None => self.connect(settings)?,
         };
         let answer = exchange(&mut connection);
-        let mut idle = self.idle.lock();
-        match &answer {
-            Err(error) if error.is_io_error() || error.is_unrecoverable_error() || !connection.is_open() => {
-                idle.connections.clear();
-            }
-            _ if idle.owner == process::id() && idle.connections.len() < settings.pool => {
-                idle.connections.push(connection);
-            }
-            _ => {}
+        let broken =
+            answer.as_ref().is_err_and(|error| error.is_io_error() || error.is_unrecoverable_error());
+        if broken || !connection.is_open() {
+            fork::lock(&self.idle).connections.clear();
+            return answer;
+        }
+        if fresh {
+            limit_waiting(&connection, settings.timeout)?;
+        }
+        let mut idle = fork::lock(&self.idle);
+        if idle.generation == fork::generation() && idle.connections.len() < settings.pool {
+            idle.connections.push(connection);
         }
         answer
     }
 
+    /// The one lock that is kept beside others: held around a fork.
+    pub fn lock(&self) -> Box<dyn Held + '_> {
+        Box::new(fork::lock(&self.idle))
+    }
+
     fn take_idle(&self) -> Option<Connection> {
-        let mut idle = self.idle.lock();
-        let me = process::id();
-        if idle.owner != me {
+        let mut idle = fork::lock(&self.idle);
+        let generation = fork::generation();
+        if idle.generation != generation {
             // A child made by fork: the sockets are its parent's, and not a word may be said on them.
             idle.connections.clear();
-            idle.owner = me;
-            self.connected.store(false, Ordering::Relaxed);
+            idle.generation = generation;
+            self.tried.store(false, Ordering::Relaxed);
         }
         idle.connections.pop()
     }
 
+    /// A connection whose first exchange waits only for what is left of the deadline.
     fn connect(&self, settings: &Settings) -> Result<Connection, RedisError> {
-        let first = !self.connected.load(Ordering::Relaxed);
+        let first = !self.tried.swap(true, Ordering::Relaxed);
         let deadline = if first { settings.connect_timeout.max(settings.timeout) } else { settings.timeout };
+        let begun = Instant::now();
         let connection = self.client.get_connection_with_timeout(deadline)?;
-        connection.set_read_timeout(Some(settings.timeout))?;
-        connection.set_write_timeout(Some(settings.timeout))?;
-        self.connected.store(true, Ordering::Relaxed);
+        let left = deadline.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
+        limit_waiting(&connection, left)?;
         Ok(connection)
     }
+}
+
+fn limit_waiting(connection: &Connection, timeout: Duration) -> Result<(), RedisError> {
+    connection.set_read_timeout(Some(timeout))?;
+    connection.set_write_timeout(Some(timeout))
 }

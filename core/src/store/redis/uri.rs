@@ -77,8 +77,11 @@ fn connection(address: &str, shown: &str) -> Result<ConnectionInfo> {
         .as_str()
         .into_connection_info()
         .map_err(|error| malformed(&error.detail().map_or_else(|| error.to_string(), str::to_owned)))?;
+    // Nothing is said on a new connection that isn't needed: each exchange would have its own wait.
+    let settings = connection.redis_settings().clone().set_skip_set_lib_name();
     // A decision is one small packet: waiting for a second one would only delay it.
-    Ok(connection.set_tcp_settings(TcpSettings::default().set_nodelay(true)))
+    let tcp = TcpSettings::default().set_nodelay(true);
+    Ok(connection.set_redis_settings(settings).set_tcp_settings(tcp))
 }
 
 /// What may be shown of an address: all but what stands before the last `@`.

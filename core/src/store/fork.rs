@@ -1,0 +1,91 @@
+//! Forks: a child must find no lock held by a thread that it doesn't have.
+//!
+//! Around a fork, the forking thread itself holds every lock of every store, so that the state that
+//! the child inherits is whole and the locks can be given back in both processes.
+
+use std::marker::PhantomData;
+use std::mem;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
+
+/// A store whose locks are taken around a fork.
+pub(super) trait Lockable: Send + Sync {
+    /// Takes every lock, in an order that no other caller contradicts.
+    fn lock_all(&self) -> Vec<Box<dyn Held + '_>>;
+}
+
+/// A guard of some lock.
+pub(super) trait Held {}
+
+impl<T> Held for MutexGuard<'_, T> {}
+
+static STORES: Mutex<Vec<Weak<dyn Lockable>>> = Mutex::new(Vec::new());
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static AROUND: Mutex<Option<Around>> = Mutex::new(None);
+
+/// How many forks lie between this process and the one that loaded the library.
+#[cfg(feature = "redis")]
+pub(super) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Locks, also after a panic of another holder: our critical sections leave whole states.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on the store's locks are taken around forks.
+pub(super) fn watch(store: &Arc<impl Lockable + 'static>) {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the handlers are functions of this library, which unregisters them when unloaded.
+        // Where there is no memory for them, forks beside busy threads go unprotected.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    });
+    let store: Arc<dyn Lockable> = store.clone();
+    let mut stores = lock(&STORES);
+    if stores.len() == stores.capacity() {
+        stores.retain(|store| store.strong_count() > 0);
+    }
+    stores.push(Arc::downgrade(&store));
+}
+
+/// What is held from just before a fork until just after it.
+struct Around {
+    guards: Vec<Box<dyn Held>>,
+    list: MutexGuard<'static, Vec<Weak<dyn Lockable>>>,
+    stores: Vec<Arc<dyn Lockable>>,
+    /// Made, held and dropped by the one thread that forks.
+    _thread: PhantomData<*const ()>,
+}
+
+// SAFETY: it is put away and taken back by the forking thread (in the child: its only thread), and
+// no second fork gets between, since its handler waits for the list.
+unsafe impl Send for Around {}
+
+extern "C" fn before() {
+    let list = lock(&STORES);
+    let stores: Vec<Arc<dyn Lockable>> = list.iter().filter_map(Weak::upgrade).collect();
+    let guards = stores.iter().flat_map(|store| store.lock_all());
+    // SAFETY: the guards are dropped before the stores that they borrow from, see `after`.
+    let guards = guards.map(|guard| unsafe { mem::transmute::<Box<dyn Held + '_>, Box<dyn Held>>(guard) });
+    let guards = guards.collect();
+    *lock(&AROUND) = Some(Around { guards, list, stores, _thread: PhantomData });
+}
+
+extern "C" fn in_parent() {
+    after();
+}
+
+extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    after();
+}
+
+fn after() {
+    if let Some(Around { guards, list, stores, .. }) = lock(&AROUND).take() {
+        drop(guards);
+        drop(list);
+        drop(stores);
+    }
+}

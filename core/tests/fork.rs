@@ -1,0 +1,72 @@
+//! A child that is forked while other threads decide can decide too, at once.
+#![allow(missing_docs, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::redis_store;
+use mirab::{Limiter, Policy, Store};
+
+fn fork_beside_busy_threads(store: Store) {
+    let policy = Policy::parse("1000000/second").unwrap();
+    let limiter = Limiter::builder(policy).store(store).build().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for worker in 0..3 {
+            let (limiter, stop) = (&limiter, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    (0..64_u64)
+                        .for_each(|key| assert!(limiter.allow((key * 3 + worker).to_be_bytes(), 1).is_ok()));
+                }
+            });
+        }
+        let failed = (0..60).find(|_| {
+            // SAFETY: the child only decides and exits, without unwinding or running what it inherited.
+            match unsafe { libc::fork() } {
+                0 => {
+                    let decided = (0..256_u64).all(|key| limiter.allow(key.to_be_bytes(), 1).is_ok());
+                    // SAFETY: ends the child at once.
+                    unsafe { libc::_exit(i32::from(!decided)) }
+                }
+                child => wait(child) != Some(0),
+            }
+        });
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(failed, None, "the child hung, or could not decide");
+    });
+}
+
+/// The exit code of the child; none when it has to be killed.
+fn wait(child: i32) -> Option<i32> {
+    let begun = Instant::now();
+    let mut status = 0;
+    loop {
+        // SAFETY: asks for a child of ours.
+        if unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == child {
+            return libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+        }
+        if begun.elapsed() > Duration::from_secs(15) {
+            // SAFETY: as above.
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, &raw mut status, 0);
+            }
+            return None;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn on_memory() {
+    fork_beside_busy_threads(Store::open("memory:").unwrap());
+}
+
+#[test]
+fn on_redis() {
+    fork_beside_busy_threads(redis_store().0);
+}
