@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::algorithm::Measure;
 use crate::limit::Limit;
+use crate::receipt::Receipt;
 use crate::store::charge::{Group, Mode, Outcome};
 
 /// The answer to a request. Every duration is whole microseconds, rounded up.
@@ -17,15 +18,8 @@ pub struct Decision {
     delay_us: u64,
     deciding: usize,
     standings: SmallVec<[Standing; 1]>,
-    receipt: Option<Box<Receipt>>,
-}
-
-/// What was taken, so that it can be returned.
-#[derive(Clone, Debug)]
-pub(crate) struct Receipt {
-    pub key: Box<[u8]>,
-    pub lease: u128,
-    pub cost: u64,
+    key: SmallVec<[u8; 32]>,
+    receipt: Option<Receipt>,
 }
 
 /// Where one limit of the policy stands: after taking when admitted, before it when refused or
@@ -91,9 +85,8 @@ impl Decision {
             standings.push(Standing::new(charge.bucket.limit(), &measure));
         }
         let (rank, deciding) = strictest.unwrap_or_default();
-        let taken = group.charges.first().filter(|charge| admitted && lease != 0 && charge.takes(mode));
-        let receipt =
-            taken.map(|charge| Box::new(Receipt { key: charge.key.into(), lease, cost: charge.cost }));
+        let cost = group.charges.first().map_or(0, |charge| charge.cost);
+        let taken = admitted && mode == Mode::Acquire && cost > 0;
         Self {
             allowed: admitted,
             never: rank.never,
@@ -101,7 +94,8 @@ impl Decision {
             delay_us,
             deciding,
             standings,
-            receipt,
+            key: group.charges.first().map_or_else(SmallVec::new, |charge| charge.key.into()),
+            receipt: taken.then_some(Receipt { at: now, cost, lease }),
         }
     }
 
@@ -168,8 +162,14 @@ impl Decision {
         &self.standings
     }
 
-    pub(crate) fn receipt(&self) -> Option<&Receipt> {
-        self.receipt.as_deref()
+    /// The key that was asked about.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// What it took; none when it took nothing.
+    pub fn receipt(&self) -> Option<Receipt> {
+        self.receipt
     }
 
     pub(crate) fn decided(&self) -> &Standing {

@@ -27,6 +27,7 @@ mod limit;
 mod limiter;
 mod notation;
 mod policy;
+mod receipt;
 mod store;
 
 pub use algorithm::fixed_window::Anchor;
@@ -37,6 +38,7 @@ pub use failure::OnStoreFailure;
 pub use limit::Limit;
 pub use limiter::{Limiter, LimiterBuilder};
 pub use policy::Policy;
+pub use receipt::Receipt;
 pub use store::Store;
 
 #[cfg(doctest)]

@@ -7,6 +7,7 @@ use crate::clock::{Clock, Time};
 use crate::decision::Decision;
 use crate::failure::OnStoreFailure;
 use crate::policy::Policy;
+use crate::receipt::Receipt;
 use crate::store::Store;
 use crate::store::charge::{Group, Mode, Outcome};
 use crate::{Error, ErrorKind, Result, key};
@@ -125,17 +126,23 @@ impl Limiter {
     /// # Errors
     /// `closed`, and the store's errors.
     pub fn release(&self, decision: &Decision) -> Result<u64> {
-        self.release_at(decision, self.read_clock()?)
+        match decision.receipt() {
+            Some(receipt) => self.release_at(decision.key(), receipt, self.read_clock()?),
+            None => self.check_open().map(|()| 0),
+        }
     }
 
-    /// [`release`](Self::release) at a time that was read before.
+    /// [`release`](Self::release) of what a receipt for `key` says, at a time that was read before.
     ///
     /// # Errors
     /// As [`release`](Self::release).
-    pub fn release_at(&self, decision: &Decision, time: Time) -> Result<u64> {
+    pub fn release_at(&self, key: impl AsRef<[u8]>, receipt: Receipt, time: Time) -> Result<u64> {
         self.check_open()?;
-        let Some(receipt) = decision.receipt() else { return Ok(0) };
-        let mut group = self.inner.policy.group(&receipt.key, receipt.cost);
+        key::check(key.as_ref())?;
+        if receipt.lease.is_none() {
+            return Ok(0);
+        }
+        let mut group = self.inner.policy.group(key.as_ref(), receipt.cost);
         group.charges.retain(|charge| charge.bucket.limit().is_concurrency());
         self.inner.store.release(&group.charges, receipt.lease, time)
     }

@@ -22,6 +22,7 @@ struct Given {
     limit: u64,
     period_us: u64,
     capacity: Option<u64>,
+    queue: Option<u64>,
     anchor: Option<String>,
 }
 
@@ -49,6 +50,9 @@ fn limit(given: &Given) -> Limit {
             let limit = Limit::token_bucket(given.limit, per).unwrap();
             given.capacity.map_or(limit.clone(), |capacity| limit.with_capacity(capacity).unwrap())
         }
+        "leaky_bucket" => Limit::leaky_bucket(given.limit, per, given.queue.unwrap()).unwrap(),
+        "sliding_window" => Limit::sliding_window(given.limit, per).unwrap(),
+        "sliding_log" => Limit::sliding_log(given.limit, per).unwrap(),
         "fixed_window" => Limit::fixed_window(given.limit, per, anchor).unwrap(),
         other => panic!("algorithm {other}"),
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Found, Tally};
+use crate::receipt::Lease as Id;
 
 /// A concurrency limit's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,11 +23,11 @@ pub(crate) struct Leases {
 pub(crate) struct Lease {
     end: u64,
     count: u64,
-    id: u128,
+    id: Id,
 }
 
 impl Lease {
-    pub fn new(end: u64, count: u64, id: u128) -> Self {
+    pub fn new(end: u64, count: u64, id: Id) -> Self {
         Self { end, count, id }
     }
 }
@@ -37,7 +38,7 @@ impl Leases {
     }
 
     /// Ends a lease; true when it still counted at `now`.
-    pub fn release(&mut self, id: u128, now: u64) -> bool {
+    pub fn release(&mut self, id: Id, now: u64) -> bool {
         let place = self.leases.iter().position(|lease| lease.id == id);
         place.and_then(|place| self.leases.remove(place)).is_some_and(|lease| lease.end > now)
     }
@@ -83,24 +84,28 @@ mod tests {
 
     const LIMIT: Concurrency = Concurrency { limit: 2, expires_us: 30 };
 
+    fn id(low: u64) -> Id {
+        Id { high: 0, low }
+    }
+
     #[test]
     fn a_lease_ends_by_itself_or_by_release() {
         let mut leases = Leases::default();
-        LIMIT.write(&mut leases, 0, Some(Lease::new(30, 1, 7)));
-        LIMIT.write(&mut leases, 5, Some(Lease::new(35, 1, 8)));
+        LIMIT.write(&mut leases, 0, Some(Lease::new(30, 1, id(7))));
+        LIMIT.write(&mut leases, 5, Some(Lease::new(35, 1, id(8))));
         assert_eq!(LIMIT.read(&leases, 29, 1).0.needed_end, 30);
-        assert!(leases.release(8, 29));
-        assert!(!leases.release(8, 29));
+        assert!(leases.release(id(8), 29));
+        assert!(!leases.release(id(8), 29));
         assert_eq!(LIMIT.read(&leases, 29, 1).0.used, 1);
         let (tally, found) = LIMIT.read(&leases, 30, 1);
         assert_eq!((tally.used, found), (0, Found::Aged));
-        assert!(!leases.release(7, 30));
+        assert!(!leases.release(id(7), 30));
     }
 
     #[test]
     fn no_lease_lasts_longer_than_a_new_one() {
         let mut leases = Leases::default();
-        LIMIT.write(&mut leases, 1_000, Some(Lease::new(1_030, 2, 1)));
+        LIMIT.write(&mut leases, 1_000, Some(Lease::new(1_030, 2, id(1))));
         let (tally, found) = LIMIT.read(&leases, 10, 1);
         assert_eq!((tally.needed_end, found), (40, Found::Future));
         LIMIT.write(&mut leases, 10, None);

@@ -16,6 +16,7 @@ pub(crate) mod token_bucket;
 
 use crate::clock::Now;
 use crate::key::MAX_COST;
+use crate::receipt::Lease as LeaseId;
 use concurrency::{Concurrency, Lease, Leases};
 use fixed_window::{FixedWindow, Window};
 pub(crate) use interval::MAX_SPAN_US;
@@ -105,6 +106,7 @@ impl Algorithm {
     }
 
     /// Whether anything is stored for it.
+    #[cfg(feature = "redis")]
     pub fn has_state(&self) -> bool {
         !matches!(self, Self::Deny | Self::Unlimited)
     }
@@ -198,7 +200,7 @@ impl Algorithm {
     }
 
     /// Writes what was seen, and `taken` units (0: only what was mended).
-    pub fn write(&self, stored: &mut State, seen: Seen, now: Now, taken: u64, lease: u128) {
+    pub fn write(&self, stored: &mut State, seen: Seen, now: Now, taken: u64, lease: LeaseId) {
         let steady = now.steady;
         match (self, &mut *stored, seen) {
             (Self::SlidingLog(it), State::Log(log), _) => it.write(log, steady, taken),

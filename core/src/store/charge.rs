@@ -6,6 +6,7 @@ use super::bucket::Bucket;
 use crate::Result;
 use crate::algorithm::Seen;
 use crate::clock::Now;
+use crate::receipt::Lease;
 
 /// `cost` units of a limit for a key.
 #[derive(Clone, Copy)]
@@ -34,8 +35,8 @@ pub(crate) struct Outcome {
     pub admitted: bool,
     pub now: Now,
     pub seen: SmallVec<[Seen; 2]>,
-    /// The identity of the leases that were taken.
-    pub lease: u128,
+    /// The identity of the leases that may have been taken.
+    pub lease: Lease,
 }
 
 /// The answers to groups, in their order; each may fail alone.
@@ -54,6 +55,7 @@ impl Charge<'_> {
 
 impl Group<'_> {
     /// Whether no wait helps.
+    #[cfg(feature = "redis")]
     pub fn never_admitted(&self) -> bool {
         self.charges.iter().any(Charge::never_admitted)
     }
@@ -63,34 +65,9 @@ impl Group<'_> {
         self.charges.iter().any(|charge| charge.bucket.algorithm().reads_wall())
     }
 
-    /// An identity for the leases that it may take; 0 where it takes none.
-    pub fn lease(&self, mode: Mode) -> u128 {
+    /// An identity for the leases that it may take; none where it takes none.
+    pub fn lease(&self, mode: Mode) -> Lease {
         let leases = |charge: &Charge<'_>| charge.takes(mode) && charge.bucket.limit().is_concurrency();
-        if self.charges.iter().any(leases) { lease::new() } else { 0 }
-    }
-}
-
-mod lease {
-    use std::process;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use crate::store::bucket::Fingerprint;
-
-    /// Unique in this process by a counter, and among processes by their number and random seed.
-    pub fn new() -> u128 {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let mut bytes = [0; 12];
-        bytes[..4].copy_from_slice(&process::id().to_ne_bytes());
-        bytes[4..].copy_from_slice(&COUNT.fetch_add(1, Ordering::Relaxed).to_ne_bytes());
-        let Fingerprint { high, low } = Fingerprint::of(&bytes);
-        u128::from(high) << 64 | u128::from(low)
-    }
-
-    #[cfg(test)]
-    mod tests {
-        #[test]
-        fn leases_differ() {
-            assert_ne!(super::new(), super::new());
-        }
+        if self.charges.iter().any(leases) { Lease::unique() } else { Lease::default() }
     }
 }

@@ -12,6 +12,7 @@ use super::charge::{Charge, Group, Mode, Outcome, Outcomes};
 use super::fork::{self, Held, Lockable};
 use crate::algorithm::{Found, State};
 use crate::clock::{self, Time};
+use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
 use table::{Table, Tables};
 
@@ -94,7 +95,7 @@ impl MemoryStore {
     }
 
     /// Ends the leases of that identity; how many of them still counted.
-    pub fn release(&self, charges: &[Charge<'_>], lease: u128, time: Time) -> u64 {
+    pub fn release(&self, charges: &[Charge<'_>], lease: Lease, time: Time) -> u64 {
         let addresses = addresses(charges);
         let mut locked = self.lock(&addresses);
         let now = clock::resolve(time, false);

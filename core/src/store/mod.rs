@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::clock::Time;
+use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
 use charge::{Charge, Group, Mode, Outcomes};
 use memory::MemoryStore;
@@ -84,7 +85,7 @@ impl Store {
     }
 
     /// Ends the leases of that identity; how many of them still counted.
-    pub(crate) fn release(&self, charges: &[Charge<'_>], lease: u128, time: Time) -> Result<u64> {
+    pub(crate) fn release(&self, charges: &[Charge<'_>], lease: Lease, time: Time) -> Result<u64> {
         match &self.0 {
             Backend::Memory(store) => Ok(store.release(charges, lease, time)),
             #[cfg(feature = "redis")]

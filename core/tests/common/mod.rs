@@ -6,7 +6,7 @@ pub mod relay;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mirab::Store;
+use mirab::{Limiter, ManualClock, Policy, Store};
 
 /// The address of the private Redis of this run.
 pub fn server() -> String {
@@ -25,6 +25,13 @@ pub fn fresh_prefix() -> String {
 pub fn redis_store() -> (Store, String) {
     let prefix = fresh_prefix();
     (Store::open(&format!("{}?timeout_ms=5000&prefix={prefix}", server())).unwrap(), prefix)
+}
+
+/// A limiter on `store` and the clock that it goes by.
+pub fn limiter(policy: &str, store: &Store, at_us: u64) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new(at_us).unwrap();
+    let builder = Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone());
+    (builder.clock(clock.clone()).build().unwrap(), clock)
 }
 
 /// A connection to the private Redis, to look behind the store.

@@ -6,6 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::clock::Time;
+use crate::receipt::Lease;
 use crate::store::bucket::encode;
 
 /// The longest key that is written out; a longer one is hashed.
@@ -34,8 +35,8 @@ pub(super) fn text(prefix: &str, key: &[u8], id: &str, time: Time) -> String {
 }
 
 /// The name of a lease: its identity in 22 characters, and its units when they are more than one.
-pub(super) fn lease(id: u128, units: u64) -> String {
-    let id = URL_SAFE_NO_PAD.encode(id.to_be_bytes());
+pub(super) fn lease(id: Lease, units: u64) -> String {
+    let id = URL_SAFE_NO_PAD.encode((u128::from(id.high) << 64 | u128::from(id.low)).to_be_bytes());
     if units == 1 { id } else { format!("{id}:{units}") }
 }
 
@@ -66,8 +67,9 @@ mod tests {
 
     #[test]
     fn a_lease_of_many_units_says_so() {
-        assert_eq!(lease(1, 1), "AAAAAAAAAAAAAAAAAAAAAQ");
-        assert_eq!(lease(1, 7), "AAAAAAAAAAAAAAAAAAAAAQ:7");
+        let id = Lease { high: 0, low: 1 };
+        assert_eq!(lease(id, 1), "AAAAAAAAAAAAAAAAAAAAAQ");
+        assert_eq!(lease(id, 7), "AAAAAAAAAAAAAAAAAAAAAQ:7");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::charge::{Charge, Group, Mode, Outcome, Outcomes};
 use super::fork::{self, Held, Lockable};
 use crate::clock::{self, Time};
+use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
 use script::{Answer, Program, stored};
 use transport::Transport;
@@ -61,7 +62,7 @@ impl RedisStore {
         if keys.is_empty() {
             return Ok(groups.iter().map(|group| Ok(stateless(group, time))).collect());
         }
-        let leases: SmallVec<[u128; 1]> = groups.iter().map(|group| group.lease(mode)).collect();
+        let leases: SmallVec<[Lease; 1]> = groups.iter().map(|group| group.lease(mode)).collect();
         let value = self.run(Program::deciding(groups), &keys, |command| {
             script::arguments(command, groups, &leases, mode, time);
         })?;
@@ -79,7 +80,7 @@ impl RedisStore {
     }
 
     /// Ends the leases of that identity; how many of them still counted.
-    pub fn release(&self, charges: &[Charge<'_>], lease: u128, time: Time) -> Result<u64> {
+    pub fn release(&self, charges: &[Charge<'_>], lease: Lease, time: Time) -> Result<u64> {
         let Some(first) = charges.first() else { return Ok(0) };
         let keys: SmallVec<[String; 2]> = charges.iter().map(|charge| self.key(charge, time)).collect();
         let value = self.run(Program::releasing(), &keys, |command| {
@@ -184,5 +185,5 @@ impl Lockable for RedisStore {
 fn stateless(group: &Group<'_>, time: Time) -> Outcome {
     let now = clock::resolve(time, false);
     let seen = group.charges.iter().map(|charge| charge.bucket.algorithm().nothing(now)).collect();
-    Outcome { admitted: !group.never_admitted(), now, seen, lease: 0 }
+    Outcome { admitted: !group.never_admitted(), now, seen, lease: Lease::default() }
 }

@@ -12,6 +12,7 @@ use crate::algorithm::sliding_window::Pair;
 use crate::algorithm::token_bucket::Tat;
 use crate::algorithm::{Algorithm, Seen, Tally};
 use crate::clock::{MAX_TIME_US, Now, Time};
+use crate::receipt::Lease;
 use crate::store::charge::{Charge, Group, Mode, Outcome};
 
 /// What a key outlives its state by: a second of the server's clock, or a day where the time is
@@ -113,7 +114,7 @@ enum Order {
 }
 
 /// Adds the script's arguments behind its keys.
-pub(super) fn arguments(command: &mut Cmd, groups: &[Group<'_>], leases: &[u128], mode: Mode, time: Time) {
+pub(super) fn arguments(command: &mut Cmd, groups: &[Group<'_>], leases: &[Lease], mode: Mode, time: Time) {
     match time.given() {
         Some(us) => command.arg(us).arg(GIVEN_MARGIN_MS),
         None => command.arg(-1).arg(MARGIN_MS),
@@ -136,7 +137,7 @@ pub(super) fn stored<'a, 'b>(group: &'b Group<'a>) -> impl Iterator<Item = &'b C
     group.charges.iter().filter(|charge| charge.bucket.algorithm().has_state())
 }
 
-fn charge_arguments(command: &mut Cmd, charge: &Charge<'_>, lease: u128) {
+fn charge_arguments(command: &mut Cmd, charge: &Charge<'_>, lease: Lease) {
     let algorithm = charge.bucket.algorithm();
     // A cost that can never pass is refused anyway; the script's numbers stay within the domain.
     let cost = charge.cost.min(algorithm.capacity());
@@ -175,7 +176,11 @@ pub(super) enum Answer {
 }
 
 /// Reads the script's answers; none when they have another shape.
-pub(super) fn answers(value: &Value, groups: &[Group<'_>], leases: &[u128]) -> Option<SmallVec<[Answer; 1]>> {
+pub(super) fn answers(
+    value: &Value,
+    groups: &[Group<'_>],
+    leases: &[Lease],
+) -> Option<SmallVec<[Answer; 1]>> {
     let Value::Array(items) = value else { return None };
     let mut numbers = items.iter().map_while(|item| match item {
         Value::Int(number) => Some(*number),
