@@ -119,6 +119,48 @@ fn wrong_credentials_are_denied_without_showing_them() {
 }
 
 #[test]
+fn the_documented_rights_are_enough_and_the_least() {
+    let docs = include_str!("../../docs/redis.md");
+    let rights = docs.lines().find_map(|line| line.strip_prefix("~mirab1* ")).unwrap();
+    let user = fresh_prefix();
+    let set = |rights: &[&str]| {
+        let prefix = format!("~{user}1*");
+        let fixed = [user.as_str(), "reset", "on", ">secret", &prefix];
+        redis::cmd("ACL").arg("SETUSER").arg(&fixed).arg(rights).exec(&mut raw()).unwrap();
+    };
+    let uri = server().replace("redis://", &format!("redis://{user}:secret@"));
+    let store = Store::open(&format!("{uri}?timeout_ms=5000&prefix={user}")).unwrap();
+    let every = "5/minute; leaky_bucket: 5/minute queue 4; fixed_window: 5/minute; sliding_window: 5/minute; \
+                 sliding_log: 5/minute; sliding_log: 5/minute buckets 6; concurrency: 5 for 60s";
+    let play = |key: &str| -> mirab::Result<()> {
+        let (limiter, clock) = limiter(every, &store, 100_000_000);
+        let real = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store.clone()).build()?;
+        real.acquire(key, 1)?;
+        let taken = limiter.acquire(key, 1)?;
+        limiter.acquire(key, 2)?;
+        limiter.release(&taken)?;
+        limiter.acquire(key, 5)?;
+        // A step back, a step over the end: every list is mended and trimmed.
+        for at_us in [50_000_000, 90_000_000, 115_000_000, 300_000_000] {
+            clock.set_us(at_us).unwrap();
+            limiter.acquire(key, 1)?;
+        }
+        limiter.reset(key)
+    };
+    let all: Vec<&str> = rights.split(' ').collect();
+    set(&all);
+    play("all").unwrap();
+    for left_out in all.iter().filter(|right| right.starts_with('+')) {
+        let fewer: Vec<&str> = all.iter().copied().filter(|right| right != left_out).collect();
+        set(&fewer);
+        redis::cmd("SCRIPT").arg("FLUSH").exec(&mut raw()).unwrap();
+        let error = play(&format!("without {left_out}")).expect_err(left_out);
+        assert_eq!(error.kind(), ErrorKind::StoreDenied, "without {left_out}: {error}");
+    }
+    redis::cmd("ACL").arg("DELUSER").arg(&user).exec(&mut raw()).unwrap();
+}
+
+#[test]
 fn a_lost_connection_costs_one_error_at_most_and_charges_nothing_twice() {
     let relay = Relay::to(&server());
     let uri = format!("redis://{}?timeout_ms=5000&prefix={}", relay.address, fresh_prefix());

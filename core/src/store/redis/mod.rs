@@ -1,6 +1,7 @@
 //! `redis:`, the store that processes and machines share: one script, one call a decision, by the
 //! server's clock.
 
+mod error;
 mod key;
 mod script;
 mod transport;
@@ -155,16 +156,7 @@ impl RedisStore {
     }
 
     fn error(&self, error: &RedisError) -> Error {
-        let kind = match error.kind() {
-            _ if error.is_timeout() => ErrorKind::StoreTimeout,
-            Kind::AuthenticationFailed | Kind::Server(ServerErrorKind::NoPerm) => ErrorKind::StoreDenied,
-            Kind::Io | Kind::Server(_) | Kind::ClusterConnectionNotFound => ErrorKind::StoreUnavailable,
-            _ => match error.code() {
-                Some("NOAUTH" | "WRONGPASS" | "NOPERM") => ErrorKind::StoreDenied,
-                Some("OOM") => ErrorKind::StoreFull,
-                _ => ErrorKind::StoreUnavailable,
-            },
-        };
+        let kind = error::kind(error);
         let text = match kind {
             ErrorKind::StoreTimeout => {
                 format!("{} did not answer within the deadline; the charge may have happened", self.settings)
