@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -92,6 +93,14 @@ def binding(verb: str, name: str) -> str:
     return f"make -C bindings-{name} {verb}"
 
 
+def deny_step() -> list[Step]:
+    """cargo-deny takes minutes to build, so it is run where it is, and asked for with `make deny`."""
+    if shutil.which("cargo-deny") or (ROOT / ".cache/tools/bin/cargo-deny").exists():
+        return [Step("lint deny", "scripts/deny.sh")]
+    print("lint deny: left out, since cargo-deny is not installed (`make deny` does that)", flush=True)
+    return []
+
+
 def every_step() -> list[Step]:
     house = "scripts tests examples"
     return [
@@ -105,6 +114,7 @@ def every_step() -> list[Step]:
         Step("lint node", binding("lint", "node")),
         Step("lint c", binding("lint", "c")),
         Step("lint generated", "scripts/check-generated.sh"),
+        *deny_step(),
         Step("core", f"{WITH_REDIS} cargo test --quiet --locked -p mirab --all-features"),
         Step("dist", "make dist"),
         Step("python", f"{WITH_REDIS} {binding('test', 'python')}"),
