@@ -31,18 +31,18 @@ class App:
 
 
 @contextmanager
-def flask_app(store: str, limits: str, workers: int = 2) -> Iterator[App]:
-    """examples/flask_app under gunicorn, on a free port."""
+def flask_app(store: str, limits: str, workers: int = 2, folder: Path = EXAMPLES / "flask_app") -> Iterator[App]:
+    """The app of that folder under gunicorn, on a free port."""
     gunicorn = [str(INSTALLED / "venv/bin/python"), "-m", "gunicorn", "--workers", str(workers)]
     command = [*gunicorn, "--bind", "127.0.0.1:0", "--no-control-socket", "app:create_app()"]
-    with _running("flask", command, EXAMPLES / "flask_app", store, limits) as app:
+    with _running("flask", command, folder, store, limits) as app:
         yield app
 
 
 @contextmanager
-def node_app(name: str, store: str, limits: str) -> Iterator[App]:
-    """examples/express_app or examples/node_http, on a free port."""
-    with _running(name, ["node", "server.js"], INSTALLED / name, store, limits) as app:
+def node_app(name: str, store: str, limits: str, folder: Path | None = None) -> Iterator[App]:
+    """The server of that folder on a free port; without one, the installed example of that name."""
+    with _running(name, ["node", "server.js"], folder or INSTALLED / name, store, limits) as app:
         yield app
 
 

@@ -27,6 +27,8 @@ def get(app: App, user: str | bytes | None = None, path: str = "/") -> Reply:
         connection.putheader("Connection", "close")
         connection.endheaders()
         response = connection.getresponse()
-        return Reply(response.status, response.headers, json.loads(response.read()))
+        body = response.read()
+        is_json = response.headers.get_content_type() == "application/json"
+        return Reply(response.status, response.headers, json.loads(body) if is_json else {})
     finally:
         connection.close()
