@@ -70,11 +70,15 @@ impl FromPyObject<'_, '_> for Micros {
 
 /// A count or a capacity of a limit, called `what` in the error.
 pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    whole(what, value, "from 1 to 4294967295 (2^32 - 1)")
+}
+
+/// A whole number of a limit, called `what` in the error, which says the `range` of what is right.
+/// The core checks the range; here falls what is no such number at all.
+pub fn whole(what: &str, value: &Bound<'_, PyAny>, range: &str) -> PyResult<u64> {
     integer(value).ok_or_else(|| {
-        raise(Error::new(
-            ErrorKind::InvalidLimit,
-            format!("{what} {}: it must be an integer from 1 to 4294967295 (2^32 - 1)", shown(value)),
-        ))
+        let message = format!("{what} {}: it must be an integer {range}", shown(value));
+        raise(Error::new(ErrorKind::InvalidLimit, message))
     })
 }
 

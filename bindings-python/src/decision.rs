@@ -48,7 +48,7 @@ impl PyDecision {
         seconds(self.0.reset_after())
     }
 
-    /// Seconds for which an admitted request should be held.
+    /// Seconds for which an admitted request should be held until its turn (leaky bucket), else 0.
     #[getter]
     fn delay(&self) -> f64 {
         seconds(self.0.delay())
@@ -95,9 +95,13 @@ impl PyDecision {
             None if decision.never() => ", never=True".into(),
             None => String::new(),
         };
+        let delay = match seconds(decision.delay()) {
+            0.0 => String::new(),
+            delay => format!(", delay={delay:?}"),
+        };
         let degraded = if decision.degraded() { ", degraded=True" } else { "" };
         format!(
-            "Decision(allowed={}, limit={}, used={}, remaining={}{wait}, limit_name={:?}{degraded})",
+            "Decision(allowed={}, limit={}, used={}, remaining={}{wait}{delay}, limit_name={:?}{degraded})",
             if decision.allowed() { "True" } else { "False" },
             decision.limit(),
             decision.used(),

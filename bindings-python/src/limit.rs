@@ -6,7 +6,7 @@ use mirab::{Anchor, Error, ErrorKind, Limit, Policy};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 
-use crate::convert::{count, seconds, shown, span};
+use crate::convert::{count, seconds, shown, span, whole};
 use crate::error::{invalid_argument, raise};
 
 /// An algorithm with its numbers. Limits are values: equal when they say the same.
@@ -64,6 +64,23 @@ impl PyLimit {
         named(bucket, name)
     }
 
+    /// Admitted requests leave at `limit` in `per` seconds (or a `timedelta`): each is told its `delay`.
+    ///
+    /// At most `queue` units wait besides the one being served; a full queue refuses.
+    #[staticmethod]
+    #[pyo3(
+        signature = (limit, per, queue=Queue(0), *, name=None),
+        text_signature = "(limit, per, queue=0, *, name=None)"
+    )]
+    fn leaky_bucket(
+        limit: &Bound<'_, PyAny>,
+        per: &Bound<'_, PyAny>,
+        queue: Queue,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        named(Limit::leaky_bucket(count("limit", limit)?, span("per", per)?, queue.0), name)
+    }
+
     /// At most `limit` units in each window of `per` seconds (or a `timedelta`).
     ///
     /// Windows are aligned to the clock, or with `anchor="first"` begin at the first admitted request.
@@ -83,6 +100,53 @@ impl PyLimit {
             }
         };
         named(Limit::fixed_window(count("limit", limit)?, span("per", per)?, anchor), name)
+    }
+
+    /// At most `limit` units in `per` seconds (or a `timedelta`), where the window before counts by
+    /// the share of it that the last `per` seconds still cover.
+    #[staticmethod]
+    #[pyo3(signature = (limit, per, *, name=None))]
+    fn sliding_window(
+        limit: &Bound<'_, PyAny>,
+        per: &Bound<'_, PyAny>,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        named(Limit::sliding_window(count("limit", limit)?, span("per", per)?), name)
+    }
+
+    /// Never more than `limit` units in any `per` seconds (or a `timedelta`).
+    ///
+    /// It remembers each admitted request; with `buckets`, 1 to 1024 that divide the period, it keeps
+    /// so many counters instead, and a refusal may last a bucket's width longer.
+    #[staticmethod]
+    #[pyo3(signature = (limit, per, buckets=None, *, name=None))]
+    fn sliding_log(
+        limit: &Bound<'_, PyAny>,
+        per: &Bound<'_, PyAny>,
+        buckets: Option<&Bound<'_, PyAny>>,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        let log = Limit::sliding_log(count("limit", limit)?, span("per", per)?);
+        let log = match buckets {
+            Some(buckets) => {
+                let buckets = whole("buckets", buckets, "from 1 to 1024 that divides the period")?;
+                log.and_then(|log| log.with_buckets(buckets))
+            }
+            None => log,
+        };
+        named(log, name)
+    }
+
+    /// At most `limit` units in flight: what was taken counts until `Limiter.release`, or until it
+    /// expires after `expires` seconds (or a `timedelta`).
+    #[staticmethod]
+    #[pyo3(signature = (limit, expires, *, name=None))]
+    fn concurrency(
+        limit: &Bound<'_, PyAny>,
+        expires: &Bound<'_, PyAny>,
+        name: Option<&str>,
+    ) -> PyResult<Self> {
+        named(Limit::concurrency(count("limit", limit)?, span("expires", expires)?), name)
     }
 
     /// Refuses everything, for ever.
@@ -119,7 +183,7 @@ impl PyLimit {
         self.0.capacity()
     }
 
-    /// The seconds in which it grants its count; None where there is none.
+    /// The seconds in which it grants its count, or after which a lease expires; None where there is none.
     #[getter]
     fn period(&self) -> Option<f64> {
         self.0.period().map(seconds)
@@ -141,6 +205,18 @@ impl PyLimit {
         let mut hasher = DefaultHasher::new();
         self.0.to_string().hash(&mut hasher);
         hasher.finish()
+    }
+}
+
+/// How many may wait in a leaky bucket.
+#[derive(Clone, Copy)]
+struct Queue(u64);
+
+impl FromPyObject<'_, '_> for Queue {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        whole("queue", &value, "from 0 to 4294967294 (2^32 - 2)").map(Self)
     }
 }
 

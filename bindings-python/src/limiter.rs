@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::clock::{HostClock, choose};
-use crate::convert::{Cost, Key};
+use crate::convert::{Cost, Key, shown};
 use crate::decision::PyDecision;
-use crate::error::raise;
+use crate::error::{invalid_argument, raise};
 use crate::limit::{limits, policy};
 use crate::store::StoreArgument;
 
@@ -58,6 +58,8 @@ impl PyLimiter {
     }
 
     /// Like `acquire`, but answers only True or False; the fastest way to ask.
+    ///
+    /// What it takes of a `concurrency` limit cannot be released, and counts until it expires.
     #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
     fn allow(&self, py: Python<'_>, key: Key<'_>, cost: Cost) -> PyResult<bool> {
         self.call(py, |core, time| core.allow_at(key.0, cost.0, time))
@@ -67,6 +69,22 @@ impl PyLimiter {
     #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
     fn peek(&self, py: Python<'_>, key: Key<'_>, cost: Cost) -> PyResult<PyDecision> {
         self.call(py, |core, time| core.peek_at(key.0, cost.0, time)).map(PyDecision)
+    }
+
+    /// Ends what `decision` holds of `concurrency` limits, and says how many of its leases counted
+    /// until now: 0 for one that was refused, released before or expired, or that holds none.
+    fn release(&self, py: Python<'_>, decision: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let Ok(decision) = decision.cast::<PyDecision>() else {
+            return Err(invalid_argument(format!(
+                "release {}: it must be the Decision that acquire returned",
+                shown(decision)
+            )));
+        };
+        let decision = &decision.get().0;
+        match decision.receipt() {
+            Some(receipt) => self.call(py, |core, time| core.release_at(decision.key(), receipt, time)),
+            None => self.core.release(decision).map_err(raise),
+        }
     }
 
     /// Forgets what was used of `key`; an unknown key is fine.

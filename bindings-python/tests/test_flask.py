@@ -11,6 +11,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from mirab import Limit, ManualClock
+from mirab._flask_rule import STRATEGIES
 from mirab.flask import Limiter, RateLimitExceeded, RequestLimit, get_remote_address
 
 Get = Callable[..., TestResponse]
@@ -96,6 +97,47 @@ def test_the_token_bucket_strategy() -> None:
     assert site.codes("/a", "/a", "/a") == [200, 200, 429]
     site.clock.advance(30)
     assert site.codes("/a", "/a") == [200, 429]
+
+
+def test_the_moving_window_strategy_is_a_sliding_log() -> None:
+    site = Site(strategy="moving-window")
+    site.route("/a", site.limiter.limit("2/minute"))
+    assert site.codes("/a") == [200]
+    site.clock.advance(40)
+    response = site.client.get("/a")
+    assert response.headers["RateLimit-Policy"] == '"sliding_log: 2/minute";q=2;w=60'
+    refusal = site.client.get("/a")
+    assert (refusal.status_code, refusal.headers["Retry-After"]) == (429, "20")
+    site.clock.advance(20)
+    assert site.codes("/a", "/a") == [200, 429]
+
+
+def test_the_sliding_window_counter_strategy_is_a_sliding_window() -> None:
+    site = Site(strategy="sliding-window-counter")
+    site.clock.set_us(0)
+    site.route("/a", site.limiter.limit("4/minute"))
+    assert site.codes("/a", "/a", "/a", "/a", "/a") == [200, 200, 200, 200, 429]
+    site.clock.advance(90)  # half of the window before still counts: two of its four
+    response = site.client.get("/a")
+    assert response.headers["RateLimit-Policy"] == '"sliding_window: 4/minute";q=4;w=60'
+    assert response.headers["RateLimit"].startswith('"sliding_window: 4/minute";r=1;')
+    assert site.codes("/a", "/a") == [200, 429]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_written_in_full_is_the_same_under_every_strategy(strategy: str) -> None:
+    site = Site(strategy=strategy)
+    texts = [
+        "fixed_window: 9/minute from first",
+        "x=sliding_log: 9/minute buckets 6",
+        "9/minute burst 20",
+        "deny",
+    ]
+    site.route("/a", site.limiter.limit("; ".join(["9/minute from first", *texts[1:3], "0/minute"])))
+    policy = site.client.get("/a").headers["RateLimit-Policy"]
+    assert [part.split('"')[1] for part in policy.split(", ")] == [
+        text.partition("=")[0] if "=" in text else text for text in texts
+    ]
 
 
 @pytest.mark.parametrize(

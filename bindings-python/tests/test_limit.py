@@ -23,6 +23,20 @@ from mirab import InvalidArgument, InvalidLimit, Limit, Limiter, ManualClock
         (Limit.fixed_window(10, 60, "first"), "fixed_window: 10/minute from first"),
         (Limit.fixed_window(10, timedelta(minutes=1), anchor="clock"), "fixed_window: 10/minute"),
         (Limit.fixed_window(10, 60, "first", name="login"), "login=fixed_window: 10/minute from first"),
+        (Limit.leaky_bucket(50, 1, 20), "leaky_bucket: 50/second queue 20"),
+        (Limit.leaky_bucket(50, per=timedelta(seconds=1), queue=0), "leaky_bucket: 50/second"),
+        (Limit.leaky_bucket(50, 1), "leaky_bucket: 50/second"),
+        (Limit.leaky_bucket(50, 1, 2**32 - 2, name="jobs"), "jobs=leaky_bucket: 50/second queue 4294967294"),
+        (Limit.sliding_window(10, 60), "sliding_window: 10/minute"),
+        (Limit.sliding_window(10, timedelta(hours=1), name="login"), "login=sliding_window: 10/hour"),
+        (Limit.sliding_log(5, 60), "sliding_log: 5/minute"),
+        (Limit.sliding_log(5, 60, None), "sliding_log: 5/minute"),
+        (Limit.sliding_log(5, 60, 6), "sliding_log: 5/minute buckets 6"),
+        (Limit.sliding_log(5, per=64.0, buckets=1024), "sliding_log: 5/64 seconds buckets 1024"),
+        (Limit.sliding_log(5, 60, name="login"), "login=sliding_log: 5/minute"),
+        (Limit.concurrency(20, 30), "concurrency: 20 for 30 seconds"),
+        (Limit.concurrency(20, expires=timedelta(minutes=1)), "concurrency: 20 for 1 minute"),
+        (Limit.concurrency(20, 0.25, name="reports"), "reports=concurrency: 20 for 250 ms"),
         (Limit.deny(), "deny"),
         (Limit.unlimited(), "unlimited"),
         (Limit.parse("5 PER 60 Seconds"), "5/minute"),
@@ -33,6 +47,7 @@ def test_constructors_and_notation_agree(limit: Limit, text: str) -> None:
     assert limit == Limit.parse(text)
     assert hash(limit) == hash(Limit.parse(text))
     assert text in repr(limit)
+    assert limit.name == (text.partition("=")[0] if "=" in text else text)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +89,12 @@ def test_bad_refill_rates(rate: float) -> None:
 def test_bad_counts(count: int) -> None:
     makers: list[Callable[[], Limit]] = [
         lambda: Limit.token_bucket(count, 60),
+        lambda: Limit.leaky_bucket(count, 60),
         lambda: Limit.fixed_window(count, 60),
+        lambda: Limit.sliding_window(count, 60),
+        lambda: Limit.sliding_log(count, 60),
+        lambda: Limit.sliding_log(count, 60, 6),
+        lambda: Limit.concurrency(count, 60),
         lambda: Limit.token_bucket(capacity=count, refill_rate=1),
     ]
     for make in makers:
@@ -103,11 +123,35 @@ def test_bad_counts(count: int) -> None:
 def test_bad_periods(per: float) -> None:
     makers: list[Callable[[], Limit]] = [
         lambda: Limit.token_bucket(5, per),
+        lambda: Limit.leaky_bucket(5, per),
         lambda: Limit.fixed_window(5, per),
+        lambda: Limit.sliding_window(5, per),
+        lambda: Limit.sliding_log(5, per),
+        lambda: Limit.concurrency(5, per),
     ]
     for make in makers:
         with pytest.raises((InvalidLimit, InvalidArgument)):
             make()
+
+
+@pytest.mark.parametrize("queue", [-1, 2**32 - 1, 2**64, 1.0, 1.5, True, "5", None])
+def test_bad_queues(queue: int) -> None:
+    with pytest.raises(InvalidLimit, match="queue") as caught:
+        Limit.leaky_bucket(5, 60, queue)
+    assert str(queue) in str(caught.value)
+
+
+@pytest.mark.parametrize("buckets", [-1, 0, 7, 1025, 2**64, 1.0, 1.5, True, "5"])
+def test_bad_buckets(buckets: int) -> None:
+    with pytest.raises(InvalidLimit, match="buckets") as caught:
+        Limit.sliding_log(5, 60, buckets)
+    assert str(buckets) in str(caught.value)
+
+
+def test_a_bad_expiry_is_named() -> None:
+    for value in (0, "soon"):
+        with pytest.raises(InvalidArgument, match=f"expires .*{value}"):
+            Limit.concurrency(5, value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +165,12 @@ def test_bad_periods(per: float) -> None:
         lambda: Limit.token_bucket(5, 60, refill_rate=5),  # type: ignore[call-overload]
         lambda: Limit.token_bucket(5, 60, 0),
         lambda: Limit.fixed_window(5, 60, "noon"),  # type: ignore[arg-type]
+        lambda: Limit.leaky_bucket(100_000, 2**20, 2**32 - 2),
+        lambda: Limit.sliding_log(5, 60, name="a b"),
+        lambda: Limit.concurrency(5, 60, name=""),
+        lambda: Limit.parse("leaky_bucket: 5/minute burst 7"),
+        lambda: Limit.parse("sliding_window: 5/minute buckets 6"),
+        lambda: Limit.parse("concurrency: 5/minute"),
         lambda: Limit.parse("5/minute; 6/hour"),
         lambda: Limit.parse(5),  # type: ignore[arg-type]
         lambda: Limit.parse(""),
@@ -141,6 +191,10 @@ def test_properties() -> None:
     assert (limit.name, limit.capacity, limit.period) == ("100/second burst 300", 300, 1.0)
     named = limit.with_name("api")
     assert (named.name, str(named)) == ("api", "api=100/second burst 300")
+    leaky = Limit.leaky_bucket(50, 1, 20)
+    assert (leaky.capacity, leaky.period) == (21, 1.0)
+    places = Limit.concurrency(20, 30)
+    assert (places.capacity, places.period) == (20, 30.0)
     assert Limit.deny().capacity == 0
     assert Limit.deny().period is None
 

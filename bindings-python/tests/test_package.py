@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import mirab
+from mirab import Limit
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -32,9 +33,19 @@ def test_the_package_needs_nothing() -> None:
     assert all("extra ==" in requirement for requirement in required)
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_examples_of_the_readme_run_word_for_word(tmp_path: Path, number: int) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
+def test_the_examples_of_the_readme_run_word_for_word(tmp_path: Path, example: str) -> None:
     program = tmp_path / "example.py"
-    program.write_text(blocks[number])
+    program.write_text(example)
     runpy.run_path(str(program))
+
+
+def test_the_limits_of_the_readme_are_what_they_say() -> None:
+    rows = re.findall(r"^\| (`.*`) \| `Limit\.(\w+)\((.*)\)` \|", README.read_text(), re.MULTILINE)
+    assert len(rows) == 6
+    for texts, maker, numbers in rows:
+        made = getattr(Limit, maker)(*map(int, numbers.split(", ")))
+        assert made in [Limit.parse(text) for text in re.findall("`(.*?)`", texts)]

@@ -15,11 +15,20 @@ CASES = sorted(Path(__file__).parent.glob("*.json"))
 
 
 def limit_of(case: dict[str, Any]) -> Limit:
-    per = timedelta(microseconds=case["period_us"])
-    if case["algorithm"] == "token_bucket":
-        return Limit.token_bucket(case["limit"], per, case["capacity"])
-    assert case["algorithm"] == "fixed_window", case["algorithm"]
-    return Limit.fixed_window(case["limit"], per, case.get("anchor", "clock"))
+    limit, per = case["limit"], timedelta(microseconds=case["period_us"])
+    match case["algorithm"]:
+        case "token_bucket":
+            return Limit.token_bucket(limit, per, case["capacity"])
+        case "leaky_bucket":
+            return Limit.leaky_bucket(limit, per, case["queue"])
+        case "fixed_window":
+            return Limit.fixed_window(limit, per, case.get("anchor", "clock"))
+        case "sliding_window":
+            return Limit.sliding_window(limit, per)
+        case "sliding_log":
+            return Limit.sliding_log(limit, per)
+        case unknown:
+            raise AssertionError(f"the case names the algorithm {unknown}")
 
 
 def store(name: str) -> str:
@@ -34,8 +43,9 @@ def microseconds(seconds: float) -> int:
     return round(seconds * 1e6)
 
 
-def test_there_are_cases() -> None:
-    assert CASES
+def test_there_are_cases_of_every_algorithm() -> None:
+    algorithms = {json.loads(path.read_text())["limit"]["algorithm"] for path in CASES}
+    assert algorithms == {"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"}
 
 
 @pytest.mark.parametrize("where", ["memory", "redis"])
@@ -55,11 +65,11 @@ def test_case(path: Path, where: str) -> None:
             "remaining": decision.remaining,
             "reset_after_us": microseconds(decision.reset_after),
             "retry_after_us": "never" if decision.never else microseconds(wait or 0),
+            "delay_us": microseconds(decision.delay),
         }
-        if "delay_us" in step:
-            answer["delay_us"] = microseconds(decision.delay)
-        said = {name: step[name] for name in step if name not in ("at_us", "cost")}
+        said = {"delay_us": 0} | {name: step[name] for name in step if name not in ("at_us", "cost")}
         assert answer == said, f"step {number} at {step['at_us']}"
         assert (decision.limit, decision.limit_name) == (limit.capacity, str(limit))
         assert decision.used == decision.limit - decision.remaining
         assert (peek.allowed, peek.never, peek.retry_after) == (decision.allowed, decision.never, wait)
+        assert peek.delay == decision.delay

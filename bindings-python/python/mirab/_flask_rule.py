@@ -9,15 +9,20 @@ from typing import TypeAlias
 from flask import Response, request
 
 from mirab._flask_answer import RequestLimit
-from mirab._mirab import InvalidArgument, InvalidLimit, Limit, Unsupported
+from mirab._mirab import InvalidArgument, InvalidLimit, Limit
 
 LimitValue: TypeAlias = str | Limit | Callable[[], str | Limit]
 KeyFunc: TypeAlias = Callable[[], str | bytes | None]
 OnBreach: TypeAlias = Callable[[RequestLimit], Response | None]
 
 FIXED_WINDOW = "fixed-window"
-TOKEN_BUCKET = "token-bucket"  # noqa: S105 - no password
-_UNSUPPORTED_STRATEGIES = ("moving-window", "sliding-window-counter")
+STRATEGIES = {
+    FIXED_WINDOW: "fixed_window",
+    "moving-window": "sliding_log",
+    "sliding-window-counter": "sliding_window",
+    "token-bucket": "token_bucket",
+}
+"""What a limit is that names no algorithm: Flask-Limiter's names, and mirab's own token bucket."""
 
 _NAMED = re.compile(r"\s*(?:(?P<name>[A-Za-z0-9._-]+)\s*=\s*)?(?P<limit>.*)", re.DOTALL)
 _ZERO = re.compile(r"0+\s*(/|per\b)")
@@ -43,8 +48,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right where it is written, not at the first request."""
-        if not callable(self.value):
-            limits_of(self.value, FIXED_WINDOW)
+        self.written()
 
     def applies(self) -> bool:
         """Whether it counts this request. OPTIONS counts only for a rule that names it."""
@@ -54,6 +58,10 @@ class Rule:
         elif request.method not in self.methods:
             return False
         return self.exempt_when is None or not self.exempt_when()
+
+    def written(self) -> tuple[Limit, ...]:
+        """Its limits as far as they are known before a request, by the default strategy."""
+        return () if callable(self.value) else limits_of(self.value, FIXED_WINDOW)
 
     def limits(self, strategy: str) -> tuple[Limit, ...]:
         """Its limits, in the order in which they are written."""
@@ -79,12 +87,10 @@ def rules_of(values: str | Limit | Sequence[LimitValue] | LimitValue | None) -> 
 
 def check_strategy(strategy: str) -> str:
     """Return the strategy, or say why it cannot be had."""
-    if strategy in (FIXED_WINDOW, TOKEN_BUCKET):
-        return strategy
-    right = f'it must be "{FIXED_WINDOW}" or "{TOKEN_BUCKET}"'
-    if strategy in _UNSUPPORTED_STRATEGIES:
-        raise Unsupported(f"strategy {strategy!r} is not in this release: {right}")
-    raise InvalidArgument(f"strategy {strategy!r}: {right}")
+    if strategy not in (*STRATEGIES,):
+        right = ", ".join(f'"{name}"' for name in STRATEGIES)
+        raise InvalidArgument(f"strategy {strategy!r}: it must be one of {right}")
+    return strategy
 
 
 @lru_cache(maxsize=1024)
@@ -103,8 +109,11 @@ def _limit_of(text: str, strategy: str) -> Limit:
     name, rest = (match["name"], match["limit"]) if match else (None, text)
     if _ZERO.match(rest):  # Flask-Limiter's way to say that nothing may pass
         return Limit.deny() if name is None else Limit.deny().with_name(name)
-    if strategy == TOKEN_BUCKET or _AS_WRITTEN.search(rest):
+    if _AS_WRITTEN.search(rest):
         return Limit.parse(text)
-    anchor = "" if _ANCHORED.search(rest) else " from first"
-    limit = Limit.parse(f"fixed_window: {rest}{anchor}")
+    if _ANCHORED.search(rest):
+        limit = Limit.parse(f"fixed_window: {rest}")
+    else:
+        anchor = " from first" if strategy == FIXED_WINDOW else ""
+        limit = Limit.parse(f"{STRATEGIES[strategy]}: {rest}{anchor}")
     return limit if name is None else limit.with_name(name)

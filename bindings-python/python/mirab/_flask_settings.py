@@ -1,15 +1,15 @@
 """The options of `mirab.flask.Limiter`: its arguments, else the app's `RATELIMIT_` config."""
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode
 
 from flask import Flask
 
-from mirab._flask_rule import FIXED_WINDOW, OnBreach, Rule, check_strategy, rules_of
+from mirab._flask_hold import check_holds, logger, takes_places
+from mirab._flask_rule import FIXED_WINDOW, KeyFunc, OnBreach, Rule, check_strategy, rules_of
 from mirab._mirab import (
     InvalidArgument,
     Limit,
@@ -24,8 +24,6 @@ from mirab._mirab import (
     StoreUnavailable,
     Unsupported,
 )
-
-logger = logging.getLogger("mirab")
 
 STORE_FAILURES = (StoreUnavailable, StoreTimeout, StoreDenied, StoreFull, StoreCorrupt, StoreMismatch)
 
@@ -77,13 +75,22 @@ def refuse_unknown(call: str, others: Mapping[str, object]) -> None:
         raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
 
 
+class Policy(NamedTuple):
+    """Limits that are decided together."""
+
+    limiter: Limiter
+    takes_places: bool
+    """Whether what it admits is to be released."""
+
+
 @dataclass
 class Settings:
-    """The options as they hold for one app, and the limiters that its requests have needed."""
+    """The options as they hold for one app, and the policies that its requests have needed."""
 
     application: tuple[Rule, ...]
     defaults: tuple[Rule, ...]
     headers_enabled: bool
+    key_func: KeyFunc
     key_prefix: str
     on_breach: OnBreach | None
     store: Store
@@ -91,8 +98,10 @@ class Settings:
     swallow_errors: bool
     clock: ManualClock | Callable[[], float] | None
     on_store_failure: str
+    max_hold: float
     failing: bool = False
-    _limiters: dict[tuple[Limit, ...], Limiter] = field(default_factory=dict)
+    warned_of_no_key: bool = False
+    _policies: dict[tuple[Limit, ...], Policy] = field(default_factory=dict)
 
     @classmethod
     def of(cls, app: Flask, given: Mapping[str, Any]) -> "Settings":
@@ -111,6 +120,7 @@ class Settings:
             application=rules_of(option("application_limits")),
             defaults=rules_of(option("default_limits")),
             headers_enabled=bool(option("headers_enabled")),
+            key_func=given["key_func"],
             key_prefix=option("key_prefix", ""),
             on_breach=option("on_breach"),
             store=Store(_uri(option("storage_uri", "memory:"), option("storage_options", {}))),
@@ -118,8 +128,11 @@ class Settings:
             swallow_errors=bool(option("swallow_errors")),
             clock=given["clock"],
             on_store_failure=given["on_store_failure"],
+            max_hold=given["max_hold"],
         )
-        settings.limiter((Limit.unlimited(),))  # a bad clock or choice is an error now, not at a request
+        settings.policy((Limit.unlimited(),))  # a bad clock or choice is an error now, not at a request
+        for rule in (*settings.application, *settings.defaults):
+            check_holds(rule.written(), settings.max_hold)
         return settings
 
     def scoped(self, limit: Limit, scope: str) -> Limit:
@@ -130,15 +143,17 @@ class Settings:
             scope = f"{self.key_prefix}/{scope}"
         return limit.with_scope(scope) if scope else limit
 
-    def limiter(self, limits: tuple[Limit, ...]) -> Limiter:
-        """Return the limiter that decides these limits together."""
-        limiter = self._limiters.get(limits)
-        if limiter is None:
+    def policy(self, limits: tuple[Limit, ...]) -> Policy:
+        """Return what decides these limits together."""
+        policy = self._policies.get(limits)
+        if policy is None:
+            check_holds(limits, self.max_hold)
             limiter = Limiter(limits, self.store, clock=self.clock, on_store_failure=self.on_store_failure)
-            if len(self._limiters) >= _MOST_LIMITERS:  # limits that a callable makes may be many
-                self._limiters.clear()
-            self._limiters[limits] = limiter
-        return limiter
+            policy = Policy(limiter, any(map(takes_places, limits)))
+            if len(self._policies) >= _MOST_POLICIES:  # limits that a callable makes may be many
+                self._policies.clear()
+            self._policies[limits] = policy
+        return policy
 
     def now(self) -> float:
         """Seconds since 1970, on the clock that decides."""
@@ -158,8 +173,14 @@ class Settings:
             logger.warning("the store answers again, requests are limited")
         self.failing = False
 
+    def without_key(self, told: str | bytes | None, shared: str) -> None:
+        """Log the first request that has no key."""
+        if not self.warned_of_no_key:
+            logger.warning("a key function returned %r: such requests share %r", told, shared)
+        self.warned_of_no_key = True
 
-_MOST_LIMITERS = 4096
+
+_MOST_POLICIES = 4096
 
 
 def _uri(uri: str, options: Mapping[str, object]) -> str:

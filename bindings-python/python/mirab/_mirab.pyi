@@ -49,10 +49,22 @@ class Limiter:
         """
 
     def allow(self, key: str | bytes, cost: SupportsIndex = 1) -> bool:
-        """Like `acquire`, but answer only True or False; the fastest way to ask."""
+        """Like `acquire`, but answer only True or False; the fastest way to ask.
+
+        What it takes of a `concurrency` limit cannot be released, and counts until it expires.
+        """
 
     def peek(self, key: str | bytes, cost: SupportsIndex = 1) -> Decision:
         """Say whether `cost` would be admitted now, and what is left before taking it; take nothing."""
+
+    def release(self, decision: Decision) -> int:
+        """End what `decision` holds of `concurrency` limits; what it took of others stays charged.
+
+        Return how many of its leases counted until now: 0 for a decision that was refused, released
+        before or expired, that holds none, or that is another limiter's.
+
+        Raises InvalidArgument for what is no Decision, Closed, and Store... when the store fails.
+        """
 
     def reset(self, key: str | bytes) -> None:
         """Forget what was used of `key`; an unknown key is fine."""
@@ -119,6 +131,44 @@ class Limit:
         """
 
     @staticmethod
+    def leaky_bucket(
+        limit: SupportsIndex, per: float | timedelta, queue: SupportsIndex = 0, *, name: str | None = None
+    ) -> Limit:
+        """Let admitted requests leave at `limit` in `per` seconds: each is told its `delay`.
+
+        At most `queue` units, 0 to 2**32-2, wait besides the one being served; a full queue refuses.
+        """
+
+    @staticmethod
+    def sliding_window(limit: SupportsIndex, per: float | timedelta, *, name: str | None = None) -> Limit:
+        """Admit at most `limit` units in `per` seconds, weighting the window before.
+
+        That one counts by the share of it that the last `per` seconds still cover. Windows are
+        aligned to the clock.
+        """
+
+    @staticmethod
+    def sliding_log(
+        limit: SupportsIndex,
+        per: float | timedelta,
+        buckets: SupportsIndex | None = None,
+        *,
+        name: str | None = None,
+    ) -> Limit:
+        """Admit never more than `limit` units in any `per` seconds.
+
+        It remembers each admitted request; with `buckets`, 1 to 1024 that divide the period, it keeps
+        so many counters instead, and a refusal may last a bucket's width longer.
+        """
+
+    @staticmethod
+    def concurrency(limit: SupportsIndex, expires: float | timedelta, *, name: str | None = None) -> Limit:
+        """Admit at most `limit` units in flight.
+
+        What was taken counts until `Limiter.release`, or until it expires after `expires` seconds.
+        """
+
+    @staticmethod
     def deny() -> Limit:
         """Refuse everything, for ever."""
 
@@ -142,7 +192,7 @@ class Limit:
 
     @property
     def period(self) -> float | None:
-        """The seconds in which it grants its count; None where there is none."""
+        """The seconds in which it grants its count, or after which a lease expires; else None."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -180,7 +230,7 @@ class Decision:
 
     @property
     def delay(self) -> float:
-        """Seconds for which an admitted request should be held."""
+        """Seconds for which an admitted request should be held until its turn (leaky bucket), else 0."""
 
     @property
     def limit_name(self) -> str:

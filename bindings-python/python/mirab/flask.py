@@ -7,8 +7,18 @@
     def login(): ...
 
 It is a subset of Flask-Limiter 4: an argument or a `RATELIMIT_` key that is not supported is an error.
-A limit without an algorithm of its own is that library's default, a fixed window from the first
-request; "token_bucket: 5/minute", "5/minute burst 10" and the like are taken as they are written.
+A limit without an algorithm of its own is what `strategy` says: a fixed window from the first request
+("fixed-window", the default), a sliding log ("moving-window"), a sliding window ("sliding-window-counter",
+its windows aligned to the clock) or mirab's own "token-bucket". "sliding_log: 5/minute", "5/minute burst
+10" and the like are taken as they are written.
+
+Two algorithms last longer than a decision:
+
+- "leaky_bucket: 50/second queue 20" holds a request until its turn (on a ManualClock it moves the clock
+  on instead). A limit whose queue could hold one for longer than `max_hold` is an error.
+- "concurrency: 20 for 30s" admits 20 at a time. A place ends with the response: when its body was sent,
+  broken off by an error or left by the client, and at the latest when it expires. In a test, a client
+  that doesn't close the response (or ask with `buffered=True`) keeps the place.
 
 What differs from that library, each on purpose:
 
@@ -25,22 +35,23 @@ What differs from that library, each on purpose:
   `Retry-After`; `headers_enabled` adds `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
 - The default store is the process's own memory: several workers need a shared one, such as
   `storage_uri="redis://..."`.
-- `strategy` may also be "token-bucket". A limit with a name ("login=5/minute") is one bucket for all
-  routes that write it. `clock` and `on_store_failure` are those of `mirab.Limiter`.
+- A limit with a name ("login=5/minute") is one bucket for all routes that write it. `clock` and
+  `on_store_failure` are those of `mirab.Limiter`.
 """
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from flask import Blueprint, Flask, Response, current_app, request
 
-from mirab._flask_answer import Answer, Charge, RateLimitExceeded, RequestLimit, headers, strictest
+from mirab._flask_answer import RateLimitExceeded, RequestLimit, headers, strictest
+from mirab._flask_hold import EndsPlaces, check_holds, check_max_hold
+from mirab._flask_record import Record
 from mirab._flask_rule import KeyFunc, LimitValue, OnBreach, Rule
-from mirab._flask_settings import CONFIG, STORE_FAILURES, Settings, logger, refuse_unknown
-from mirab._mirab import InvalidArgument, Limit, ManualClock, Unsupported, client_key
+from mirab._flask_settings import CONFIG, Settings, refuse_unknown
+from mirab._mirab import InvalidArgument, ManualClock, Unsupported, client_key
 
 __all__ = ["Limiter", "RateLimitExceeded", "RequestLimit", "get_remote_address"]
 
@@ -48,8 +59,6 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 _RULES = "__mirab_rules__"
 _EXEMPT = "__mirab_exempt__"
-_ANONYMOUS = "anonymous"
-_MOST_TOGETHER = 16  # limits of one policy
 
 
 def get_remote_address() -> str:
@@ -59,18 +68,6 @@ def get_remote_address() -> str:
     """
     address = request.remote_addr or ""
     return client_key(address) or address
-
-
-@dataclass
-class _Record:
-    """What has been done for one request."""
-
-    settings: Settings
-    skip: bool
-    keys: dict[KeyFunc, str | bytes] = field(default_factory=dict)
-    done: set[Rule] = field(default_factory=set)
-    charged: set[tuple[Limit, str | bytes]] = field(default_factory=set)
-    answers: list[Answer] = field(default_factory=list)
 
 
 class Limiter:
@@ -94,6 +91,7 @@ class Limiter:
         retry_after: str | None = None,
         clock: ManualClock | Callable[[], float] | None = None,
         on_store_failure: str = "raise",
+        max_hold: float = 1.0,
         **others: object,
     ) -> None:
         """Prepare the extension, and with `app` put it in front of that app.
@@ -101,19 +99,22 @@ class Limiter:
         key_func: returns who is limited, for every limit without a `key_func` of its own.
         default_limits: for each route that has no limit of its own that overrides them.
         application_limits: for all routes together.
+        max_hold: the seconds that a `leaky_bucket` may hold a request; a longer queue is an error.
         An argument that is None is taken from the app's `RATELIMIT_` config.
         """
         refuse_unknown("Limiter", others)
         if not callable(key_func):
             raise InvalidArgument(f"key_func {key_func!r}: it must be a callable that returns the key")
         self.enabled = enabled
-        self._key_func = key_func
+        self._max_hold = check_max_hold(max_hold)
         self._given = {
             "application_limits": application_limits,
             "clock": clock,
             "default_limits": default_limits,
             "headers_enabled": headers_enabled,
+            "key_func": key_func,
             "key_prefix": key_prefix,
+            "max_hold": self._max_hold,
             "on_breach": on_breach,
             "on_store_failure": on_store_failure,
             "retry_after": retry_after,
@@ -124,7 +125,6 @@ class Limiter:
         }
         self._filters: list[Callable[[], bool]] = []
         self._settings: WeakKeyDictionary[Flask, Settings] = WeakKeyDictionary()
-        self._warned_of_anonymous = False
         if app is not None:
             self.init_app(app)
 
@@ -137,6 +137,7 @@ class Limiter:
             app.extensions.setdefault("limiter", set()).add(self)
             app.before_request(self._before_request)
             app.after_request(self._after_request)
+            app.wsgi_app = EndsPlaces(app.wsgi_app, self._slot("places"))  # type: ignore[method-assign]
 
     def limit(
         self,
@@ -232,6 +233,8 @@ class Limiter:
         return [limit for answer in record.answers for limit in answer.limits()] if record else []
 
     def _decorator(self, rule: Rule) -> Callable[[View], View]:
+        check_holds(rule.written(), self._max_hold)
+
         def decorate(view: View) -> View:
             _refuse_undecoratable(view)
             name = f"{view.__module__}.{getattr(view, '__qualname__', type(view).__qualname__)}"
@@ -258,67 +261,13 @@ class Limiter:
             rules[:0] = [(rule, None) for rule in record.settings.application]
             if not any(rule.override_defaults for rule in own):
                 rules += [(rule, request.endpoint) for rule in record.settings.defaults]
-        self._check(record, rules)
+        record.check(rules)
 
     def _check_call(self, rule: Rule, name: str) -> None:
         """Check a decorated function that the request's endpoint did not show, as it is called."""
         record = self._record()
         if not record.skip and rule not in record.done:
-            self._check(record, [(rule, name)])
-
-    def _check(self, record: _Record, rules: Iterable[tuple[Rule, str | None]]) -> None:
-        """Charge the rules, each in its scope; raise when one refuses."""
-        groups: dict[tuple[str | bytes, int], list[Charge]] = {}
-        for rule, scope in rules:
-            record.done.add(rule)
-            if rule.applies():
-                for charge in self._charges(record, rule, rule.scope_of(scope)):
-                    groups.setdefault((charge.key, charge.cost), []).append(charge)
-        for charges in groups.values():
-            for start in range(0, len(charges), _MOST_TOGETHER):
-                self._decide(record, charges[start : start + _MOST_TOGETHER])
-
-    def _charges(self, record: _Record, rule: Rule, scope: str) -> Iterable[Charge]:
-        """Yield the rule's limits; one that two rules name on one key is charged once."""
-        key = self._key(record, rule.key_func or self._key_func)
-        cost = rule.cost() if callable(rule.cost) else rule.cost
-        for written in rule.limits(record.settings.strategy):
-            limit = record.settings.scoped(written, scope)
-            if (limit, key) not in record.charged:
-                record.charged.add((limit, key))
-                yield Charge(rule, limit, key, cost)
-
-    def _decide(self, record: _Record, charges: Sequence[Charge]) -> None:
-        """Decide limits of one key and cost together. This is the one place where anything is charged."""
-        settings = record.settings
-        limiter = settings.limiter(tuple(charge.limit for charge in charges))
-        try:
-            decision = limiter.acquire(charges[0].key, charges[0].cost)
-        except STORE_FAILURES as error:
-            if not settings.swallow_errors:
-                raise
-            settings.store_failed(error)
-            return
-        settings.store_answered()
-        answer = Answer(charges, decision, settings.now())
-        record.answers.append(answer)
-        if not decision:
-            raise _exceeded(answer, settings.on_breach)
-
-    def _key(self, record: _Record, key_func: KeyFunc) -> str | bytes:
-        """Ask each key function once a request."""
-        key = record.keys.get(key_func)
-        if key is None:
-            key = key_func()
-            if key is None or key in ("", b""):
-                if not self._warned_of_anonymous:
-                    logger.warning("a key function returned %r: such requests share %r", key, _ANONYMOUS)
-                self._warned_of_anonymous = True
-                key = _ANONYMOUS
-            elif not isinstance(key, (str, bytes)):
-                key = str(key)
-            record.keys[key_func] = key
-        return key
+            record.check([(rule, name)])
 
     def _after_request(self, response: Response) -> Response:
         record = self._known_record()
@@ -327,42 +276,30 @@ class Limiter:
                 response.headers[name] = value
         return response
 
-    def _record(self) -> _Record:
+    def _record(self) -> Record:
         """Return what is known of this request; the first to ask settles whether it is limited at all."""
         record = self._known_record()
         if record is None:
             app = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001
             if app not in self._settings:
                 raise InvalidArgument(f"the app {app.name!r} is not limited by this Limiter: call init_app")
-            record = _Record(self._settings[app], self._skips())
-            request.environ[self._slot()] = record
+            places = request.environ.get(self._slot("places"))
+            record = Record(self._settings[app], self._skips(), places)
+            request.environ[self._slot("record")] = record
         return record
 
-    def _known_record(self) -> _Record | None:
-        return cast("_Record | None", request.environ.get(self._slot()))
+    def _known_record(self) -> Record | None:
+        return cast("Record | None", request.environ.get(self._slot("record")))
 
-    def _slot(self) -> str:
-        """Where the request keeps its record: `g` may be shared by the requests of a test."""
-        return f"mirab.flask.{id(self)}"
+    def _slot(self, what: str) -> str:
+        """Where the request keeps it: `g` may be shared by the requests of a test."""
+        return f"mirab.flask.{what}.{id(self)}"
 
     def _skips(self) -> bool:
         endpoint = request.endpoint
         if not self.enabled or not endpoint or endpoint.rpartition(".")[2] == "static":
             return True
         return any(passes() for passes in self._filters)
-
-
-def _exceeded(answer: Answer, on_breach: OnBreach | None) -> RateLimitExceeded:
-    """Tell the callbacks, the extension's first; the last response that one returns is the answer."""
-    index = answer.decision.limit_index
-    rule, refusal = answer.charges[index].rule, answer.limits()[index]
-    response = None
-    for callback in (on_breach, rule.on_breach):
-        made = callback(refusal) if callback else None
-        if isinstance(made, Response):
-            response = made
-    message = rule.error_message() if callable(rule.error_message) else rule.error_message
-    return RateLimitExceeded(refusal, response, message)
 
 
 def _upper(methods: Iterable[str] | None) -> frozenset[str] | None:
