@@ -1,25 +1,30 @@
 //! A decision: the answer, and everything a client should be told.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::Measure;
+use crate::algorithm::interval::Span;
+use crate::algorithm::{Algorithm, Measure, Seen};
 use crate::limit::Limit;
 use crate::receipt::Receipt;
+use crate::stats::Ended;
 use crate::store::charge::{Group, Mode, Outcome};
 
 /// The answer to a request. Every duration is whole microseconds, rounded up.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Decision {
     allowed: bool,
     never: bool,
     retry_after_us: u64,
     delay_us: u64,
-    deciding: usize,
+    /// The place of the limit that decided; none where a block did.
+    deciding: Option<usize>,
     standings: SmallVec<[Standing; 1]>,
     key: SmallVec<[u8; 32]>,
     receipt: Option<Receipt>,
+    settled: AtomicBool,
 }
 
 /// Where one limit of the policy stands: after taking when admitted, before it when refused or
@@ -64,9 +69,15 @@ impl Standing {
 
 impl Decision {
     pub(crate) fn new(group: &Group<'_>, mode: Mode, outcome: &Outcome) -> Self {
-        let Outcome { admitted, now, ref seen, lease } = *outcome;
+        let Outcome { admitted, now, ref seen, lease, blocked } = *outcome;
+        let first = group.charges.first();
+        let key = first.map_or_else(SmallVec::new, |charge| charge.key.into());
+        if let Some(end) = blocked {
+            return Self::blocked(key, end.saturating_sub(now.steady));
+        }
         let mut strictest: Option<(Rank, usize)> = None;
         let mut delay_us = 0;
+        let mut full_at = Span::default();
         let mut standings = SmallVec::new();
         for (index, (charge, seen)) in group.charges.iter().zip(seen).enumerate() {
             let algorithm = charge.bucket.algorithm();
@@ -82,20 +93,40 @@ impl Decision {
             if strictest.is_none_or(|(best, _)| rank.is_stricter(best)) {
                 strictest = Some((rank, index));
             }
+            if let (Algorithm::LeakyBucket(_), Seen::Bucket(tat)) = (algorithm, seen) {
+                full_at = tat.0;
+            }
             standings.push(Standing::new(charge.bucket.limit(), &measure));
         }
         let (rank, deciding) = strictest.unwrap_or_default();
-        let cost = group.charges.first().map_or(0, |charge| charge.cost);
+        let cost = first.map_or(0, |charge| charge.cost);
         let taken = admitted && mode == Mode::Acquire && cost > 0;
         Self {
             allowed: admitted,
             never: rank.never,
             retry_after_us: rank.wait,
             delay_us,
-            deciding,
+            deciding: Some(deciding),
             standings,
-            key: group.charges.first().map_or_else(SmallVec::new, |charge| charge.key.into()),
-            receipt: taken.then_some(Receipt { at: now, cost, lease }),
+            key,
+            receipt: taken.then_some(Receipt { at: now, cost, lease, full_at }),
+            settled: AtomicBool::new(false),
+        }
+    }
+
+    /// A key that is blocked for so long: its own limit stands in the policy's place.
+    fn blocked(key: SmallVec<[u8; 32]>, wait: u64) -> Self {
+        let measure = Measure { reset_after: wait, next_after: wait, ..Measure::default() };
+        Self {
+            allowed: false,
+            never: false,
+            retry_after_us: wait,
+            delay_us: 0,
+            deciding: None,
+            standings: smallvec::smallvec![Standing::new(Limit::block(), &measure)],
+            key,
+            receipt: None,
+            settled: AtomicBool::new(false),
         }
     }
 
@@ -142,9 +173,15 @@ impl Decision {
         self.decided().name()
     }
 
-    /// The place in the policy of the limit that decided.
-    pub fn limit_index(&self) -> usize {
+    /// The place in the policy, and in `standings`, of the limit that decided; none where the key is
+    /// blocked.
+    pub fn limit_index(&self) -> Option<usize> {
         self.deciding
+    }
+
+    /// Whether the key is blocked.
+    pub fn is_blocked(&self) -> bool {
+        self.deciding.is_none()
     }
 
     /// Whether no wait helps: the cost is above the capacity, or everything is denied.
@@ -157,7 +194,7 @@ impl Decision {
         false
     }
 
-    /// Every limit's standing, in the order of the policy.
+    /// Every limit's standing, in the order of the policy; the block's alone where the key is blocked.
     pub fn standings(&self) -> &[Standing] {
         &self.standings
     }
@@ -167,13 +204,45 @@ impl Decision {
         &self.key
     }
 
-    /// What it took; none when it took nothing.
+    /// What it took; none when it took nothing, and for a clone: only the original can be settled.
     pub fn receipt(&self) -> Option<Receipt> {
         self.receipt
     }
 
+    /// Its receipt, the first time only.
+    pub(crate) fn settle(&self) -> Option<Receipt> {
+        let first = || !self.settled.swap(true, Ordering::AcqRel);
+        self.receipt.filter(|_| first())
+    }
+
+    pub(crate) fn ended(&self) -> Ended {
+        match self {
+            Self { allowed: true, .. } => Ended::Allowed,
+            Self { deciding: None, .. } => Ended::Blocked,
+            Self { never: true, .. } => Ended::Never,
+            _ => Ended::Refused,
+        }
+    }
+
+    pub(crate) fn decided_by_concurrency(&self) -> bool {
+        self.decided().of().is_concurrency()
+    }
+
     pub(crate) fn decided(&self) -> &Standing {
-        &self.standings[self.deciding]
+        &self.standings[self.deciding.unwrap_or(0)]
+    }
+}
+
+/// A clone tells the same, but holds nothing that could be given back.
+impl Clone for Decision {
+    fn clone(&self) -> Self {
+        Self {
+            standings: self.standings.clone(),
+            key: self.key.clone(),
+            receipt: None,
+            settled: AtomicBool::new(true),
+            ..*self
+        }
     }
 }
 

@@ -28,7 +28,9 @@ mod limiter;
 mod notation;
 mod policy;
 mod receipt;
+mod stats;
 mod store;
+mod wait;
 
 pub use algorithm::fixed_window::Anchor;
 pub use clock::{Clock, ManualClock, Time};
@@ -39,7 +41,9 @@ pub use limit::Limit;
 pub use limiter::{Limiter, LimiterBuilder};
 pub use policy::Policy;
 pub use receipt::Receipt;
+pub use stats::Stats;
 pub use store::Store;
+pub use wait::{Step, Waiter};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

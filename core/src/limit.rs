@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+#[cfg(feature = "calendar")]
+use crate::algorithm::calendar::Calendar;
 use crate::algorithm::concurrency::Concurrency;
+#[cfg(feature = "calendar")]
+use crate::algorithm::fixed_window::Windows;
 use crate::algorithm::fixed_window::{Anchor, FixedWindow};
 use crate::algorithm::leaky_bucket::LeakyBucket;
 use crate::algorithm::sliding_buckets::SlidingBuckets;
@@ -152,6 +156,13 @@ impl Limit {
         Self::of(Algorithm::Unlimited)
     }
 
+    /// What stands in a policy's place where the key is blocked.
+    pub(crate) fn block() -> &'static Self {
+        static BLOCK: LazyLock<Limit> =
+            LazyLock::new(|| Limit { name: Some("block".into()), ..Limit::deny() }.renamed());
+        &BLOCK
+    }
+
     /// The same limit under a name: it then keeps what was used when its numbers change.
     ///
     /// # Errors
@@ -205,8 +216,16 @@ impl Limit {
         .map(Duration::from_micros)
     }
 
-    /// Whether it counts what is in flight, and not what came in a time.
-    pub(crate) fn is_concurrency(&self) -> bool {
+    /// The longest that an admitted request of one unit is held: a leaky bucket's full queue.
+    pub fn longest_delay(&self) -> Duration {
+        match self.algorithm {
+            Algorithm::LeakyBucket(it) => Duration::from_micros(it.longest_delay()),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Whether it counts what is in flight, and not what came in a time: then it takes leases.
+    pub fn is_concurrency(&self) -> bool {
         matches!(self.algorithm, Algorithm::Concurrency(_))
     }
 
@@ -248,7 +267,15 @@ impl Limit {
     pub(crate) fn fixed_window_us(limit: u64, period_us: u64, anchor: Anchor) -> Result<Self> {
         check_count("limit", limit)?;
         check_period(period_us)?;
-        let window = FixedWindow { limit, period_us, anchor };
+        let window = FixedWindow { limit, period_us, windows: anchor.into() };
+        Ok(Self::of(Algorithm::FixedWindow(window)))
+    }
+
+    /// Windows of a calendar: `day`, `week` or `month` in a zone.
+    #[cfg(feature = "calendar")]
+    pub(crate) fn calendar_window(limit: u64, period_us: u64, calendar: Calendar) -> Result<Self> {
+        check_count("limit", limit)?;
+        let window = FixedWindow { limit, period_us, windows: Windows::Calendar(calendar) };
         Ok(Self::of(Algorithm::FixedWindow(window)))
     }
 

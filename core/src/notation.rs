@@ -6,11 +6,11 @@
 //! rate      = [ALGORITHM ":"] COUNT ("/" / "per") [N] UNIT *option
 //! ALGORITHM = "token_bucket" / "leaky_bucket" / "fixed_window" / "sliding_window" / "sliding_log"
 //! option    = "burst" N (token_bucket)  /  "queue" N (leaky_bucket)  /  "buckets" K (sliding_log)
-//!           / "from" "first" (fixed_window)
+//!           / "from" "first"  /  "in" ZONE (fixed_window; one day, week or month)
 //! ```
 
 use crate::algorithm::Algorithm;
-use crate::algorithm::fixed_window::Anchor;
+use crate::algorithm::fixed_window::{Anchor, Windows};
 use crate::limit::Limit;
 use crate::{Error, ErrorKind, Result};
 
@@ -96,20 +96,44 @@ fn sliding_log(scanner: &mut Scanner<'_>) -> Result<Limit> {
 
 fn fixed_window(scanner: &mut Scanner<'_>) -> Result<Limit> {
     let (limit, period_us) = rate(scanner)?;
-    let mut anchor = None;
+    let mut made = None;
     while let Some(option) = scanner.option(&["from", "in"], "fixed_window")? {
-        if option == "in" {
-            return Err(Error::unsupported(format!(
-                "in {:?}: calendar windows (in ZONE) are not in this release",
-                scanner.text()
-            )));
-        }
-        scanner.expect_word("first")?;
-        if anchor.replace(Anchor::First).is_some() {
-            return Err(scanner.error_at_last("from first is written twice"));
+        let next = match option {
+            "in" => calendar_window(scanner, limit, period_us)?,
+            _ => {
+                scanner.expect_word("first")?;
+                Limit::fixed_window_us(limit, period_us, Anchor::First)?
+            }
+        };
+        if made.replace(next).is_some() {
+            return Err(scanner.error_at_last("its windows are said twice: write from first, or in ZONE"));
         }
     }
-    Limit::fixed_window_us(limit, period_us, anchor.unwrap_or_default())
+    made.map_or_else(|| Limit::fixed_window_us(limit, period_us, Anchor::Clock), Ok)
+}
+
+#[cfg(feature = "calendar")]
+fn calendar_window(scanner: &mut Scanner<'_>, limit: u64, period_us: u64) -> Result<Limit> {
+    use crate::algorithm::calendar::{Calendar, Unit, Zone};
+
+    let unit = match period_us {
+        units::DAY => Unit::Day,
+        units::WEEK => Unit::Week,
+        units::MONTH => Unit::Month,
+        _ => return Err(scanner.error_at_last("a calendar has windows of one day, one week or one month")),
+    };
+    let name = scanner.zone();
+    let Some(zone) = Zone::named(name) else {
+        return Err(scanner.error_at_last(&format!(
+            "no time zone {name:?}: write a name of the IANA database such as UTC or Africa/Cairo"
+        )));
+    };
+    Limit::calendar_window(limit, period_us, Calendar { unit, zone })
+}
+
+#[cfg(not(feature = "calendar"))]
+fn calendar_window(scanner: &mut Scanner<'_>, _: u64, _: u64) -> Result<Limit> {
+    Err(Error::unsupported(format!("in {:?}: this build lacks the feature \"calendar\"", scanner.text())))
 }
 
 fn concurrency(scanner: &mut Scanner<'_>) -> Result<Limit> {
@@ -146,8 +170,18 @@ pub(crate) fn canonical(limit: &Limit) -> String {
             if leaky.queue() == 0 { rate } else { format!("{rate} queue {}", leaky.queue()) }
         }
         Algorithm::FixedWindow(window) => {
-            let from = if window.anchor == Anchor::First { " from first" } else { "" };
-            rate_text("fixed_window: ", window.limit, window.period_us) + from
+            let rate = rate_text("fixed_window: ", window.limit, window.period_us);
+            match window.windows {
+                Windows::Clock => rate,
+                Windows::First => format!("{rate} from first"),
+                #[cfg(feature = "calendar")]
+                Windows::Calendar(calendar) => format!(
+                    "fixed_window: {}/{} in {}",
+                    window.limit,
+                    units::calendar(window.period_us),
+                    calendar.zone.name()
+                ),
+            }
         }
         Algorithm::SlidingWindow(window) => rate_text("sliding_window: ", window.limit, window.period_us),
         Algorithm::SlidingLog(log) => rate_text("sliding_log: ", log.limit, log.period_us),
@@ -282,9 +316,32 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_is_unsupported() {
-        let error = parse_limit("fixed_window: 5/day in UTC").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
+    #[cfg(feature = "calendar")]
+    fn calendar_windows() {
+        for (text, canonical) in [
+            ("fixed_window: 10000/month in Africa/Cairo", "fixed_window: 10000/month in Africa/Cairo"),
+            ("fixed_window: 10/d in utc", "fixed_window: 10/day in UTC"),
+            (
+                "q=fixed_window: 10 per 1 week in america/new_york",
+                "q=fixed_window: 10/week in America/New_York",
+            ),
+            ("fixed_window: 10/7 days in Etc/GMT+3; 5/minute", "fixed_window: 10/week in Etc/GMT+3"),
+        ] {
+            let limits = parse_policy(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(limits[0].to_string(), canonical);
+            assert_eq!(parse_limit(canonical).unwrap(), limits[0]);
+        }
+        for (text, part) in [
+            ("fixed_window: 10/month in Mars/Olympus", "no time zone \"Mars/Olympus\""),
+            ("fixed_window: 10/month in", "at the end"),
+            ("fixed_window: 10/2 months in UTC", "one day, one week or one month"),
+            ("fixed_window: 10/hour in UTC", "one day, one week or one month"),
+            ("fixed_window: 10/day in UTC from first", "twice"),
+            ("10/day in UTC", "no option of token_bucket"),
+        ] {
+            let error = parse_limit(text).expect_err(text);
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A receipt: what an admitted decision took, so that it can be returned.
 
+use crate::algorithm::interval::Span;
 use crate::clock::Now;
 
 /// What an admitted decision took: the instant, the cost, and the identity of its leases.
@@ -11,6 +12,8 @@ pub struct Receipt {
     pub(crate) at: Now,
     pub(crate) cost: u64,
     pub(crate) lease: Lease,
+    /// When a leaky bucket would have been full after it: only the last in the queue may leave.
+    pub(crate) full_at: Span,
 }
 
 /// The identity of the leases that one decision took: 104 bits, in two numbers that a double holds.
@@ -24,14 +27,17 @@ pub(crate) struct Lease {
 const HALF: u64 = (1 << 52) - 1;
 
 impl Receipt {
-    /// The numbers: steady and wall time in microseconds since 1970, the cost, and the lease's halves.
-    pub fn to_parts(self) -> [u64; 5] {
-        [self.at.steady, self.at.wall, self.cost, self.lease.high, self.lease.low]
+    /// The numbers: steady and wall time in microseconds since 1970, the cost, the lease's halves, and
+    /// a leaky bucket's instant of fullness with its fraction.
+    pub fn to_parts(self) -> [u64; 7] {
+        let Span { whole, fraction } = self.full_at;
+        [self.at.steady, self.at.wall, self.cost, self.lease.high, self.lease.low, whole, fraction.into()]
     }
 
     /// A receipt from the numbers of [`to_parts`](Self::to_parts).
-    pub fn from_parts([steady, wall, cost, high, low]: [u64; 5]) -> Self {
-        Self { at: Now { steady, wall }, cost, lease: Lease { high, low } }
+    pub fn from_parts([steady, wall, cost, high, low, whole, fraction]: [u64; 7]) -> Self {
+        let full_at = Span { whole, fraction: u32::try_from(fraction).unwrap_or(u32::MAX) };
+        Self { at: Now { steady, wall }, cost, lease: Lease { high, low }, full_at }
     }
 }
 
@@ -65,7 +71,12 @@ mod tests {
         assert_ne!(lease, Lease::unique());
         assert!(!lease.is_none());
         assert_eq!(lease.high as f64 as u64, lease.high);
-        let receipt = Receipt { at: Now { steady: 1, wall: 2 }, cost: 1 << 53, lease };
+        let receipt = Receipt {
+            at: Now { steady: 1, wall: 2 },
+            cost: 1 << 53,
+            lease,
+            full_at: Span { whole: 3, fraction: 4 },
+        };
         assert_eq!(Receipt::from_parts(receipt.to_parts()), receipt);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{Random, redis_store};
 use mirab::{Decision, Limit, Limiter, ManualClock, Policy, Store};
-use model::{Answer, Bucket, Ending, Kind, Model, Sliding, Window};
+use model::{Answer, Bucket, Ending, Kind, Model, Sliding, Starts, Taken, Window};
 
 const LAST_US: u64 = 1 << 52;
 const COUNTS: [u64; 14] =
@@ -56,14 +56,21 @@ fn bucket(random: &mut Random) -> Drawn {
 
 fn window(random: &mut Random) -> Drawn {
     let (limit, period) = (*random.pick(&COUNTS), *random.pick(&PERIODS));
-    drawn_window(limit, period, random.one_in(2))
-}
-
-fn drawn_window(limit: u64, period: u64, from_first: bool) -> Drawn {
-    let from = if from_first { " from first" } else { "" };
+    let (starts, from) = if random.one_in(2) { (Starts::First, " from first") } else { (Starts::Clock, "") };
     Drawn {
         notation: format!("fixed_window: {limit}/{period}us{from}"),
-        model: Box::new(Window::new(limit, period, from_first)),
+        model: Box::new(Window::new(limit, period, starts)),
+    }
+}
+
+fn calendar(random: &mut Random) -> Drawn {
+    const DAY: u64 = 86_400_000_000;
+    let limit = *random.pick(&COUNTS);
+    let (starts, unit, days) =
+        *random.pick(&[(Starts::Days, "day", 1), (Starts::Weeks, "week", 7), (Starts::Months, "month", 30)]);
+    Drawn {
+        notation: format!("fixed_window: {limit}/{unit} in UTC"),
+        model: Box::new(Window::new(limit, days * DAY, starts)),
     }
 }
 
@@ -108,7 +115,7 @@ fn leases(random: &mut Random) -> Drawn {
 }
 
 fn any(random: &mut Random) -> Drawn {
-    random.pick(&[bucket as Draw, leaky, window, sliding, log, buckets, leases])(random)
+    random.pick(&[bucket as Draw, leaky, window, calendar, sliding, log, buckets, leases])(random)
 }
 
 /// Other numbers for the same named limit: windows and logs keep period, anchor and buckets.
@@ -119,7 +126,7 @@ fn redraw(random: &mut Random, old: &Drawn) -> Drawn {
         Some(("concurrency", _)) => leases,
         Some((_, numbers)) => {
             let (_, windows) = numbers.split_once('/').unwrap();
-            let draws = [window as Draw, sliding, log, buckets];
+            let draws = [window as Draw, calendar, sliding, log, buckets];
             loop {
                 let drawn = random.pick(&draws)(random);
                 let kept = drawn.notation.split_once('/').unwrap().1 == windows;
@@ -142,8 +149,8 @@ struct History {
     random: Random,
     now: u64,
     turn: u64,
-    /// Keys and turns of admitted decisions, to be released.
-    taken: Vec<(u64, u64, Decision)>,
+    /// Admitted decisions, to be released or settled.
+    taken: Vec<(Taken, Decision)>,
 }
 
 impl History {
@@ -163,12 +170,24 @@ impl History {
         }
         let key = self.random.below(3);
         let name = format!("key {key}");
-        if self.random.one_in(50) {
-            self.limiter.reset(&name).unwrap();
-            self.model.reset(key);
-        }
-        if self.random.one_in(4) {
-            self.release();
+        match self.random.below(100) {
+            0 | 1 => {
+                self.limiter.reset(&name).unwrap();
+                self.model.reset(key);
+            }
+            2 => {
+                let span = 1 + self.random.below(2 * self.drawn[0].model.span().min(1 << 49));
+                self.limiter.block(&name, Duration::from_micros(span)).unwrap();
+                self.model.block(key, self.now + span);
+            }
+            3..=5 => {
+                self.limiter.unblock(&name).unwrap();
+                self.model.unblock(key);
+            }
+            6..=20 => self.release(),
+            21..=40 => self.settle(),
+            41..=43 => return self.acquire_many(),
+            _ => {}
         }
         let cost = self.cost();
         let take = !self.random.one_in(6);
@@ -179,16 +198,15 @@ impl History {
         self.turn += 1;
         let expected = self.model.decide(key, self.now, cost, take, self.turn);
         assert_eq!(self.told(&decision), expected, "now {} cost {cost} take {take}: {decision:?}", self.now);
-        assert_eq!(decision.limit_name(), format!("n{}", expected.deciding));
         assert_eq!(
             decision.retry_after(),
             (expected.retry_after > 0).then(|| Duration::from_micros(expected.retry_after))
         );
-        if take && decision.allowed() {
-            self.taken.push((key, self.turn, decision.clone()));
-        }
-        // A question writes nothing, so that a state from the future stays there.
-        if let Some(wait) = decision.retry_after().filter(|_| take) {
+        if take && cost > 0 && decision.allowed() {
+            self.taken.push((self.model.taken(key, self.turn, self.now, cost), decision));
+        } else if let Some(wait) = decision.retry_after().filter(|_| take && !expected.blocked) {
+            // A question writes nothing, so that a state from the future stays there; and behind a block
+            // a limit may refuse, too.
             self.check_promise(&name, cost, wait.as_micros() as u64);
         }
     }
@@ -199,11 +217,60 @@ impl History {
             return;
         }
         let place = self.random.below(self.taken.len() as u64) as usize;
-        let (key, turn, decision) = self.taken[place].clone();
-        let ended = self.limiter.release(&decision).unwrap();
-        assert_eq!(ended, self.model.release(key, self.now, turn), "release of turn {turn}");
+        let (taken, decision) = &self.taken[place];
+        let ended = self.limiter.release(decision).unwrap();
+        assert_eq!(ended, self.model.release(taken.key, self.now, taken.turn), "release of {taken:?}");
         if !self.random.one_in(4) {
             self.taken.swap_remove(place);
+        }
+    }
+
+    /// Gives back what was taken, or settles it at another cost; a second time nothing happens.
+    fn settle(&mut self) {
+        if self.taken.is_empty() {
+            return;
+        }
+        let place = self.random.below(self.taken.len() as u64) as usize;
+        let (taken, decision) = self.taken.swap_remove(place);
+        if self.random.one_in(2) {
+            let given = self.limiter.refund(&decision).unwrap();
+            let expected = self.model.refund(self.now, taken.cost, &taken, true);
+            assert_eq!(given, expected, "refund of {taken:?} at {}", self.now);
+        } else {
+            let actual = match self.random.below(4) {
+                0 => 0,
+                1 => self.random.below(taken.cost + 1),
+                2 => taken.cost + 1,
+                _ => taken.cost + self.random.below(1 << 33),
+            };
+            self.limiter.commit(&decision, actual).unwrap();
+            match actual.checked_sub(taken.cost) {
+                None | Some(0) => {
+                    self.model.refund(self.now, taken.cost - actual, &taken, false);
+                }
+                Some(more) => {
+                    self.turn += 1;
+                    self.model.force(taken.key, self.now, more, self.turn);
+                }
+            }
+        }
+        assert_eq!(self.limiter.refund(&decision).unwrap(), 0, "a second time");
+    }
+
+    /// Several keys at once, some of them twice.
+    fn acquire_many(&mut self) {
+        let items: Vec<(u64, u64)> =
+            (0..1 + self.random.below(5)).map(|_| (self.random.below(3), self.cost())).collect();
+        let named: Vec<(String, u64)> =
+            items.iter().map(|&(key, cost)| (format!("key {key}"), cost)).collect();
+        let decisions = self.limiter.acquire_many(&named).unwrap();
+        for (&(key, cost), decision) in items.iter().zip(decisions) {
+            self.turn += 1;
+            let expected = self.model.decide(key, self.now, cost, true, self.turn);
+            assert_eq!(self.told(&decision), expected, "{items:?} at {}", self.now);
+            if cost > 0 && decision.allowed() {
+                self.taken.push((self.model.taken(key, self.turn, self.now, cost), decision));
+            }
         }
     }
 
@@ -225,9 +292,10 @@ impl History {
     fn told(&self, decision: &Decision) -> Answer {
         let us = |duration: Duration| duration.as_micros() as u64;
         Answer {
+            blocked: decision.is_blocked(),
             allowed: decision.allowed(),
             never: decision.never(),
-            deciding: decision.limit_name()[1..].parse().unwrap(),
+            deciding: decision.limit_name().strip_prefix('n').map_or(0, |index| index.parse().unwrap()),
             retry_after: decision.retry_after().map_or(0, us),
             delay: us(decision.delay()),
             standings: decision
@@ -322,6 +390,7 @@ agreement! {
     token_bucket: bucket, 1;
     leaky_bucket: leaky, 1;
     fixed_window: window, 1;
+    calendar_window: calendar, 1;
     sliding_window: sliding, 1;
     sliding_log: log, 1;
     sliding_buckets: buckets, 1;

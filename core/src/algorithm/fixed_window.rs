@@ -1,5 +1,7 @@
 //! The fixed window: at most the limit in each window.
 
+#[cfg(feature = "calendar")]
+use super::calendar::Calendar;
 use super::{Found, Measure};
 use crate::clock::Now;
 
@@ -14,12 +16,32 @@ pub enum Anchor {
     First,
 }
 
-/// A fixed window's numbers.
+/// Which stretches of time are windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Windows {
+    /// Whole multiples of the period since 1970.
+    Clock,
+    /// A period from the first admitted request.
+    First,
+    #[cfg(feature = "calendar")]
+    Calendar(Calendar),
+}
+
+impl From<Anchor> for Windows {
+    fn from(anchor: Anchor) -> Self {
+        match anchor {
+            Anchor::Clock => Self::Clock,
+            Anchor::First => Self::First,
+        }
+    }
+}
+
+/// A fixed window's numbers; a calendar's period is nominal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FixedWindow {
     pub limit: u64,
     pub period_us: u64,
-    pub anchor: Anchor,
+    pub windows: Windows,
 }
 
 /// A window: where it ends, in microseconds since 1970, and what was admitted in it.
@@ -31,7 +53,7 @@ pub(crate) struct Window {
 
 impl FixedWindow {
     pub fn reads_wall(&self) -> bool {
-        self.anchor == Anchor::Clock
+        self.windows != Windows::First
     }
 
     /// The reading that this window goes by.
@@ -74,11 +96,38 @@ impl FixedWindow {
         window.end.saturating_sub(now)
     }
 
-    /// The end of a window that a request of now would open, or that now lies in.
+    /// Gives back up to `units` of what was admitted at `at`, while its window counts.
+    pub fn refund(&self, window: &mut Window, now: u64, units: u64, at: u64) -> u64 {
+        if window.end <= now || !(self.start(window.end)..window.end).contains(&at) {
+            return 0;
+        }
+        let given = units.min(u64::from(window.count));
+        window.count -= given as u32;
+        given
+    }
+
+    /// The window that a request of now would open, or that now lies in.
+    pub fn window(&self, now: u64) -> (u64, u64) {
+        match self.windows {
+            Windows::Clock => {
+                let start = now - now % self.period_us;
+                (start, start + self.period_us)
+            }
+            Windows::First => (now, now + self.period_us),
+            #[cfg(feature = "calendar")]
+            Windows::Calendar(calendar) => calendar.window(now),
+        }
+    }
+
     fn end(&self, now: u64) -> u64 {
-        match self.anchor {
-            Anchor::Clock => now - now % self.period_us + self.period_us,
-            Anchor::First => now + self.period_us,
+        self.window(now).1
+    }
+
+    fn start(&self, end: u64) -> u64 {
+        match self.windows {
+            Windows::Clock | Windows::First => end.saturating_sub(self.period_us),
+            #[cfg(feature = "calendar")]
+            Windows::Calendar(calendar) => calendar.window(end - 1).0,
         }
     }
 }
@@ -88,7 +137,7 @@ mod tests {
     use super::*;
 
     fn ten_a_minute(anchor: Anchor) -> FixedWindow {
-        FixedWindow { limit: 10, period_us: 60_000_000, anchor }
+        FixedWindow { limit: 10, period_us: 60_000_000, windows: anchor.into() }
     }
 
     #[test]

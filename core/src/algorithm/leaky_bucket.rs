@@ -17,6 +17,12 @@ impl LeakyBucket {
         self.bucket.capacity - 1
     }
 
+    /// How long one unit waits behind a queue that is full but for its place, rounded up.
+    pub fn longest_delay(&self) -> u64 {
+        let full = self.bucket.charged(Tat::default(), 0, self.queue());
+        self.bucket.debt_before(full, 0, 0)
+    }
+
     /// When the first of the `taken` units is served: the debt before they were taken, rounded up.
     pub fn delay(&self, tat: Tat, now: u64, taken: u64) -> u64 {
         self.bucket.debt_before(tat, now, taken)
@@ -38,5 +44,6 @@ mod tests {
         }
         assert!(!leaky.bucket.admits(tat, 5, 1));
         assert_eq!(leaky.queue(), 3);
+        assert_eq!(leaky.longest_delay(), 1_000_000);
     }
 }

@@ -4,6 +4,8 @@
 //! is [`Seen`]: a few numbers, the same whether they come from memory or from a script elsewhere.
 //! Everything that is told (what fits, what is left, how long to wait) follows from those.
 
+#[cfg(feature = "calendar")]
+pub(crate) mod calendar;
 pub(crate) mod concurrency;
 pub(crate) mod fixed_window;
 pub(crate) mod interval;
@@ -16,7 +18,7 @@ pub(crate) mod token_bucket;
 
 use crate::clock::Now;
 use crate::key::MAX_COST;
-use crate::receipt::Lease as LeaseId;
+use crate::receipt::{Lease as LeaseId, Receipt};
 use concurrency::{Concurrency, Lease, Leases};
 use fixed_window::{FixedWindow, Window};
 pub(crate) use interval::MAX_SPAN_US;
@@ -176,7 +178,16 @@ impl Algorithm {
         }
     }
 
-    /// What is seen after taking a `cost` that fits.
+    /// How much of `cost` can be taken without asking: at most to empty.
+    pub fn room(&self, seen: &Seen, now: Now, cost: u64) -> u64 {
+        match seen {
+            // A part of a token is taken, too.
+            Seen::Bucket(_) => cost.min(self.capacity()),
+            _ => cost.min(self.measure(seen, now).remaining),
+        }
+    }
+
+    /// What is seen after taking a `cost` that fits, or that there is room for.
     pub fn charged(&self, seen: Seen, now: Now, cost: u64) -> Seen {
         match (self, seen) {
             (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Seen::Bucket(tat)) => {
@@ -212,6 +223,55 @@ impl Algorithm {
             (_, _, Seen::Window(window)) => *stored = State::Window(window),
             (_, _, Seen::Pair(pair)) => *stored = State::Pair(pair),
             _ => {}
+        }
+    }
+
+    /// Gives back up to `units` of what a receipt says was taken; how many were.
+    pub fn refund(&self, stored: &mut State, now: Now, units: u64, receipt: &Receipt) -> u64 {
+        let (steady, at) = (now.steady, receipt.at.steady);
+        match (self, &mut *stored) {
+            (Self::TokenBucket(it), State::Bucket(tat)) => {
+                let mut read = it.read(*tat, steady).0;
+                let given = it.refund(&mut read, steady, units, None);
+                if given > 0 {
+                    *tat = read;
+                }
+                given
+            }
+            (Self::LeakyBucket(it), State::Bucket(tat)) => {
+                let mut read = it.bucket.read(*tat, steady).0;
+                let given = it.bucket.refund(&mut read, steady, units, Some(receipt.full_at));
+                if given > 0 {
+                    *tat = read;
+                }
+                given
+            }
+            (Self::FixedWindow(it), State::Window(window)) => {
+                let (mut read, _) = it.read(*window, it.time(now));
+                let given = it.refund(&mut read, it.time(now), units, it.time(receipt.at));
+                if given > 0 {
+                    *window = read;
+                }
+                given
+            }
+            (Self::SlidingWindow(it), State::Pair(pair)) => {
+                let (mut read, _) = it.read(*pair, steady);
+                let given = it.refund(&mut read, steady, units, at);
+                if given > 0 {
+                    *pair = read;
+                }
+                given
+            }
+            (Self::SlidingLog(it), State::Log(log)) => it.refund(log, steady, units, (at, receipt.cost)),
+            (Self::SlidingBuckets(it), State::Buckets(buckets)) => it.refund(buckets, steady, units, at),
+            (Self::Concurrency(_), State::Leases(leases)) => {
+                if leases.release(receipt.lease, steady) {
+                    units
+                } else {
+                    0
+                }
+            }
+            _ => 0,
         }
     }
 
@@ -265,16 +325,21 @@ impl Algorithm {
 }
 
 impl State {
+    /// When nothing is owed any more, if nobody comes.
+    pub fn end(&self) -> u64 {
+        match self {
+            Self::Bucket(tat) => tat.0.whole + u64::from(tat.0.fraction > 0),
+            Self::Window(window) => window.end,
+            Self::Pair(pair) => pair.end,
+            Self::Log(log) => log.last_end,
+            Self::Buckets(buckets) => buckets.last_end,
+            Self::Leases(leases) => leases.last_end(),
+        }
+    }
+
     /// Whether it says nothing any more, so that forgetting it changes no answer.
     pub fn is_spent(&self, now: Now) -> bool {
-        match self {
-            Self::Bucket(tat) => tat.is_past(now.steady),
-            // Kept until both clocks are past it, whichever of the two it was written by.
-            Self::Window(window) => window.end <= now.steady.min(now.wall),
-            Self::Pair(pair) => pair.end <= now.steady,
-            Self::Log(log) => log.last_end <= now.steady,
-            Self::Buckets(buckets) => buckets.last_end <= now.steady,
-            Self::Leases(leases) => leases.last_end() <= now.steady,
-        }
+        // Of windows until both clocks are past it, whichever of the two it was written by.
+        self.end() <= now.steady.min(now.wall)
     }
 }

@@ -59,6 +59,19 @@ impl SlidingBuckets {
         stored.last_end = newest.map_or(0, |age| self.end(stored.newest - age as u64));
     }
 
+    /// Gives back up to `units` of what was admitted at `at`, while its sub-window counts.
+    pub fn refund(&self, stored: &mut Buckets, now: u64, units: u64, at: u64) -> u64 {
+        let mut present = self.present(stored, now);
+        let age = present.newest.checked_sub(self.index(at)).and_then(|age| usize::try_from(age).ok());
+        let Some(count) = age.and_then(|age| present.counts.get_mut(age)) else { return 0 };
+        let given = units.min(u64::from(*count));
+        *count -= given as u32;
+        if given > 0 {
+            *stored = present;
+        }
+        given
+    }
+
     /// The counts as of now's sub-window, which comes first; one more than the buckets can overlap.
     fn present(&self, stored: &Buckets, now: u64) -> Buckets {
         let index = self.index(now);

@@ -58,6 +58,23 @@ impl SlidingLog {
         log.last_end = log.entries.back().map_or(0, |&(at, _)| self.end(at));
     }
 
+    /// Gives back up to `units` of the entry of `taken` units at `at`, while it counts.
+    pub fn refund(&self, log: &mut Log, now: u64, units: u64, (at, taken): (u64, u64)) -> u64 {
+        if self.end(at) <= now {
+            return 0;
+        }
+        let own = |&(instant, count): &(u64, u32)| instant == at && u64::from(count) == taken;
+        let Some(place) = log.entries.iter().rposition(own) else { return 0 };
+        let given = units.min(taken);
+        if given == taken {
+            log.entries.remove(place);
+        } else {
+            log.entries[place].1 -= given as u32;
+        }
+        log.total -= given;
+        given
+    }
+
     /// How many entries at the head are out.
     fn aged(&self, log: &Log, now: u64) -> usize {
         log.entries.iter().take_while(|&&(at, _)| self.end(at) <= now).count()

@@ -58,6 +58,21 @@ impl SlidingWindow {
         self.weighted(pair, now) <= u128::from(room) * u128::from(self.period_us)
     }
 
+    /// Gives back up to `units` of what was admitted at `at`, while its window counts.
+    pub fn refund(&self, pair: &mut Pair, now: u64, units: u64, at: u64) -> u64 {
+        let charged = self.empty(at).end;
+        let count = if charged == self.empty(now).end {
+            &mut pair.current
+        } else if charged + self.period_us == self.empty(now).end {
+            &mut pair.previous
+        } else {
+            return 0;
+        };
+        let given = units.min(u64::from(*count));
+        *count -= given as u32;
+        given
+    }
+
     pub fn measure(&self, pair: &Pair, now: u64) -> Measure {
         let left = self.left(now);
         let whole = u128::from(self.period_us);

@@ -24,12 +24,6 @@ pub(crate) struct TokenBucket {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tat(pub Span);
 
-impl Tat {
-    pub(super) fn is_past(&self, now: u64) -> bool {
-        self.0.whole + u64::from(self.0.fraction > 0) <= now
-    }
-}
-
 impl TokenBucket {
     /// Numbers whose ranges were checked; here the drain is.
     pub fn new(count: u64, period_us: u64, capacity: u64) -> Result<Self> {
@@ -57,7 +51,7 @@ impl TokenBucket {
     pub fn read(&self, mut tat: Tat, now: u64) -> (Tat, Found) {
         let q = self.interval.q;
         if u64::from(tat.0.fraction) >= q {
-            // Written under numbers with another q: the next whole microsecond mints nothing.
+            // Written under numbers with another q, which has no such fraction.
             tat.0 = Span { whole: tat.0.whole + 1, fraction: 0 };
         }
         let latest = self.full_from(now);
@@ -68,13 +62,37 @@ impl TokenBucket {
     }
 
     pub fn admits(&self, tat: Tat, now: u64, cost: u64) -> bool {
-        cost <= self.capacity && !earlier(self.full_from(now), self.charged(tat, now, cost).0)
+        cost <= self.capacity && !earlier(self.full_from(now), self.after(tat, now, cost))
     }
 
-    /// The state after taking `cost` (at most the capacity).
-    pub fn charged(&self, tat: Tat, now: u64, cost: u64) -> Tat {
+    fn after(&self, tat: Tat, now: u64, cost: u64) -> Span {
         let span = if cost == 1 { self.one } else { self.interval.times(cost) };
-        Tat(self.sum(base(tat, now), span))
+        self.sum(base(tat, now), span)
+    }
+
+    /// The state after taking `cost` (at most the capacity); what is not there is forgiven.
+    pub fn charged(&self, tat: Tat, now: u64, cost: u64) -> Tat {
+        let full = self.full_from(now);
+        let after = self.after(tat, now, cost);
+        Tat(if earlier(full, after) { full } else { after })
+    }
+
+    /// Gives back up to `units`, never above full. Of a queue (`only_last`: the instant of fullness
+    /// that its charge left) only the last may leave, and only before its turn.
+    pub fn refund(&self, tat: &mut Tat, now: u64, units: u64, only_last: Option<Span>) -> u64 {
+        let owed = self.owed(*tat, now);
+        let back = u128::from(units) * u128::from(self.interval.p);
+        if only_last.is_some_and(|last| last != tat.0 || owed <= back) {
+            return 0;
+        }
+        if owed == 0 {
+            return 0;
+        }
+        let given = units.min(owed.div_ceil(u128::from(self.interval.p)) as u64);
+        let ticks = owed.saturating_sub(back);
+        let q = u128::from(self.interval.q);
+        tat.0 = Span { whole: now + (ticks / q) as u64, fraction: (ticks % q) as u32 };
+        given
     }
 
     pub fn measure(&self, tat: Tat, now: u64) -> Measure {

@@ -18,6 +18,7 @@ impl<'a> Scanner<'a> {
         scanner
     }
 
+    #[cfg(not(feature = "calendar"))]
     pub fn text(&self) -> &'a str {
         self.text
     }
@@ -135,6 +136,18 @@ impl<'a> Scanner<'a> {
                 "a period of {count} of these is too long: at most 2^50 microseconds (35 years)"
             ))
         })
+    }
+
+    /// The name of a time zone; an empty one at the end.
+    #[cfg(feature = "calendar")]
+    pub fn zone(&mut self) -> &'a str {
+        let rest = &self.text[self.at..];
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
+        let name = &rest[..rest.find(|c| !allowed(c)).unwrap_or(rest.len())];
+        self.last = self.at;
+        self.at += name.len();
+        self.skip_blanks();
+        name
     }
 
     /// The next option's word, in lower case as listed; none at the end of the limit.

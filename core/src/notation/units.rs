@@ -6,7 +6,7 @@ use crate::algorithm::MAX_SPAN_US;
 
 /// Units that the canonical text uses, largest first; more of them, where the word changes.
 const CANONICAL: [(u64, &str, &str); 7] = [
-    (7 * DAY, "week", "weeks"),
+    (WEEK, "week", "weeks"),
     (DAY, "day", "days"),
     (3_600_000_000, "hour", "hours"),
     (60_000_000, "minute", "minutes"),
@@ -15,7 +15,9 @@ const CANONICAL: [(u64, &str, &str); 7] = [
     (1, "us", "us"),
 ];
 
-const DAY: u64 = 86_400_000_000;
+pub(super) const DAY: u64 = 86_400_000_000;
+pub(super) const WEEK: u64 = 7 * DAY;
+pub(super) const MONTH: u64 = 30 * DAY;
 
 /// Every word for a unit, in lower case.
 pub(super) const WORDS: [&str; 24] = [
@@ -32,8 +34,8 @@ pub(super) fn unit_us(word: &str) -> Option<u64> {
         "min" | "mins" | "minute" | "minutes" => 60_000_000,
         "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000_000,
         "d" | "day" | "days" => DAY,
-        "w" | "week" | "weeks" => 7 * DAY,
-        "month" | "months" => 30 * DAY,
+        "w" | "week" | "weeks" => WEEK,
+        "month" | "months" => MONTH,
         "year" | "years" => 365 * DAY,
         _ => return None,
     })
@@ -43,6 +45,16 @@ pub(super) fn unit_us(word: &str) -> Option<u64> {
 pub(super) fn period(period_us: u64) -> String {
     let text = span(period_us);
     text.strip_prefix("1 ").map(str::to_owned).unwrap_or(text)
+}
+
+/// The canonical text of a calendar's window.
+#[cfg(feature = "calendar")]
+pub(super) fn calendar(period_us: u64) -> &'static str {
+    match period_us {
+        DAY => "day",
+        WEEK => "week",
+        _ => "month",
+    }
 }
 
 /// The canonical text of a stretch of time: the largest unit that divides it, and its count.

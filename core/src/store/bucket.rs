@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use siphasher::sip128::{Hash128, SipHasher13};
 
 use crate::algorithm::Algorithm;
-use crate::algorithm::fixed_window::Anchor;
+use crate::algorithm::fixed_window::Windows;
 use crate::limit::Limit;
 
 /// A limit and its identity beside the key: `id` on Redis, a hash of it in memory.
@@ -71,8 +71,17 @@ fn id(limit: &Limit) -> String {
             ("l", format!("{}/{}{queue}", it.bucket.count, period(it.bucket.period_us)), String::new())
         }
         Algorithm::FixedWindow(it) => {
-            let anchor = if it.anchor == Anchor::First { "a" } else { "" };
-            windowed("f", it.limit, format!("/{}{anchor}", period(it.period_us)))
+            let mut windows = format!("/{}", period(it.period_us));
+            match it.windows {
+                Windows::Clock => {}
+                Windows::First => windows.push('a'),
+                #[cfg(feature = "calendar")]
+                Windows::Calendar(calendar) => {
+                    windows.push('@');
+                    encode(calendar.zone.name().as_bytes(), &mut windows);
+                }
+            }
+            windowed("f", it.limit, windows)
         }
         Algorithm::SlidingWindow(it) => windowed("w", it.limit, format!("/{}", period(it.period_us))),
         Algorithm::SlidingLog(it) => windowed("g", it.limit, format!("/{}", period(it.period_us))),

@@ -27,6 +27,8 @@ pub(crate) enum Mode {
     Acquire,
     /// Ask only; nothing is written.
     Peek,
+    /// Take what is there of the costs, without asking, also of a blocked key.
+    Charge,
 }
 
 /// The answer to a group: the verdict, the store's time, and what was seen of each charge's state
@@ -37,6 +39,8 @@ pub(crate) struct Outcome {
     pub seen: SmallVec<[Seen; 2]>,
     /// The identity of the leases that may have been taken.
     pub lease: Lease,
+    /// Until when a key of it is blocked: then it is refused, and nothing of its charges was seen.
+    pub blocked: Option<u64>,
 }
 
 /// The answers to groups, in their order; each may fail alone.
@@ -45,7 +49,7 @@ pub(crate) type Outcomes = SmallVec<[Result<Outcome>; 1]>;
 impl Charge<'_> {
     /// Whether it is written when it is admitted: a cost of 0 asks without taking.
     pub fn takes(&self, mode: Mode) -> bool {
-        mode == Mode::Acquire && self.cost > 0
+        mode != Mode::Peek && self.cost > 0
     }
 
     pub fn never_admitted(&self) -> bool {
@@ -58,6 +62,17 @@ impl Group<'_> {
     #[cfg(feature = "redis")]
     pub fn never_admitted(&self) -> bool {
         self.charges.iter().any(Charge::never_admitted)
+    }
+
+    /// The keys, each once.
+    pub fn keys(&self) -> SmallVec<[&[u8]; 2]> {
+        let mut keys: SmallVec<[&[u8]; 2]> = SmallVec::new();
+        for charge in &self.charges {
+            if !keys.iter().any(|&key| std::ptr::eq(key, charge.key) || key == charge.key) {
+                keys.push(charge.key);
+            }
+        }
+        keys
     }
 
     /// Whether any of them is by wall time.

@@ -1,8 +1,10 @@
 //! `memory:`, the store of one process: exact, lock-striped, without a thread of its own.
 
+mod bounds;
 mod table;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
@@ -10,17 +12,25 @@ use smallvec::SmallVec;
 use super::bucket::Fingerprint;
 use super::charge::{Charge, Group, Mode, Outcome, Outcomes};
 use super::fork::{self, Held, Lockable};
-use crate::algorithm::{Found, State};
+use super::{Contents, Given, Refund};
+use crate::algorithm::Found;
 use crate::clock::{self, Time};
-use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
+use bounds::{Bounds, Settings, WhenFull};
 use table::{Table, Tables};
 
-/// A power of two; the stripe follows from the key alone, so that a policy takes one lock.
+/// The most stripes; a power of two. The stripe follows from the key alone, so that a policy takes
+/// one lock.
 const STRIPES: usize = 64;
+
+/// A stripe's share of a bounded store is not smaller, so that there is a choice of what to evict.
+const LEAST_SHARE: usize = 64;
 
 pub(crate) struct MemoryStore {
     stripes: Box<[Stripe]>,
+    bounds: Bounds,
+    /// How many blocks there are: nearly always none, and then nobody looks for one.
+    blocks: AtomicUsize,
 }
 
 /// A cache line of its own keeps one stripe's lock from slowing its neighbour.
@@ -28,12 +38,15 @@ pub(crate) struct MemoryStore {
 #[repr(align(128))]
 struct Stripe(Mutex<Tables>);
 
-/// Opens the store behind `memory:` or `memory:NAME`; `name` is what follows the colon. A named store
-/// lives as long as the process: a limiter that is made anew for each request finds what it wrote.
-pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
+/// Opens the store behind `memory:[NAME][?PARAMETERS]`; `rest` is what follows the colon. A named
+/// store lives as long as the process: a limiter that is made anew for each request finds what it
+/// wrote.
+pub(super) fn open(rest: &str) -> Result<Arc<MemoryStore>> {
     static NAMED: LazyLock<Mutex<HashMap<Box<str>, Arc<MemoryStore>>>> = LazyLock::new(Mutex::default);
+    let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let settings: Settings = query.parse()?;
     if name.is_empty() || name == "//" {
-        return Ok(MemoryStore::new());
+        return Ok(MemoryStore::new(settings));
     }
     if name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
         return Err(Error::new(
@@ -41,46 +54,82 @@ pub(super) fn open(name: &str) -> Result<Arc<MemoryStore>> {
             format!("the store \"memory:{name}\": a name has 1 to 64 characters of A-Z a-z 0-9 . _ -"),
         ));
     }
-    Ok(Arc::clone(fork::lock(&NAMED).entry(name.into()).or_insert_with(MemoryStore::new)))
+    let mut named = fork::lock(&NAMED);
+    let store = named.entry(name.into()).or_insert_with(|| MemoryStore::new(settings));
+    if !query.is_empty() && store.bounds.settings() != settings {
+        return Err(Error::new(
+            ErrorKind::StoreMismatch,
+            format!(
+                "the store \"memory:{name}\" is open with {:?}, not {settings:?}",
+                store.bounds.settings()
+            ),
+        ));
+    }
+    Ok(Arc::clone(store))
 }
 
 impl MemoryStore {
-    pub fn new() -> Arc<Self> {
-        let store = Arc::new(Self { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() });
+    /// A store of its own, as `memory:` says.
+    pub fn own() -> Arc<Self> {
+        Self::new(Settings::default())
+    }
+
+    fn new(settings: Settings) -> Arc<Self> {
+        let stripes = (settings.max_keys / LEAST_SHARE).clamp(1, STRIPES);
+        let stripes = if stripes.is_power_of_two() { stripes } else { stripes.next_power_of_two() / 2 };
+        let store = Arc::new(Self {
+            stripes: (0..stripes).map(|_| Stripe::default()).collect(),
+            bounds: Bounds::new(settings),
+            blocks: AtomicUsize::new(0),
+        });
         fork::watch(&store);
         store
     }
 
     pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Outcomes {
-        groups.iter().map(|group| Ok(self.decide_group(group, mode, time))).collect()
+        groups.iter().map(|group| self.decide_group(group, mode, time)).collect()
     }
 
-    fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Outcome {
+    fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
         let charges = &group.charges;
         let lease = group.lease(mode);
-        let addresses = addresses(charges);
+        let addresses = self.addresses(charges);
         let mut locked = self.lock(&addresses);
         // Read inside the lock: who comes later never brings an earlier time.
         let now = clock::resolve(time, group.reads_wall());
+
+        let blocked = self.blocked(&addresses, &mut locked, time, now.steady);
+        if blocked.is_some() && mode != Mode::Charge {
+            return Ok(Outcome { admitted: false, now, seen: SmallVec::new(), lease, blocked });
+        }
 
         let mut admitted = true;
         let mut found: SmallVec<[Found; 2]> = SmallVec::new();
         let mut seen = SmallVec::new();
         for (charge, address) in charges.iter().zip(&addresses) {
-            let stored = locked.table(address, time).get(address.fingerprint);
+            let table = locked.table(address, time);
+            let stored = table.get(address.fingerprint);
+            let fresh = stored.is_none();
             let (what, how) = charge.bucket.algorithm().see(stored, now, charge.cost);
             admitted &= charge.bucket.algorithm().admits(&what, now, charge.cost);
+            if fresh && self.bounds.settings().when_full == WhenFull::Refuse && charge.takes(mode) {
+                self.check_room(table, time)?;
+            }
             found.push(how);
             seen.push(what);
         }
 
         for (index, (charge, address)) in charges.iter().zip(&addresses).enumerate() {
             let algorithm = charge.bucket.algorithm();
-            if !charge.takes(mode) || (!admitted && found[index] == Found::Sound) {
+            let taken = match mode {
+                Mode::Charge => algorithm.room(&seen[index], now, charge.cost),
+                Mode::Acquire if admitted => charge.cost,
+                Mode::Acquire | Mode::Peek => 0,
+            };
+            if !charge.takes(mode) || (taken == 0 && found[index] == Found::Sound) {
                 continue;
             }
-            let taken = if admitted { charge.cost } else { 0 };
-            if admitted {
+            if taken > 0 {
                 seen[index] = algorithm.charged(seen[index], now, taken);
             }
             let table = locked.table(address, time);
@@ -88,32 +137,103 @@ impl MemoryStore {
                 algorithm.write(state, seen[index], now, taken, lease);
             } else if let Some(mut state) = algorithm.fresh(seen[index]) {
                 algorithm.write(&mut state, seen[index], now, taken, lease);
-                table.insert(address.fingerprint, state, time);
+                table.insert(address.fingerprint, state, time, &self.bounds);
             }
         }
-        Outcome { admitted, now, seen, lease }
+        Ok(Outcome { admitted, now, seen, lease, blocked: None })
     }
 
-    /// Ends the leases of that identity; how many of them still counted.
-    pub fn release(&self, charges: &[Charge<'_>], lease: Lease, time: Time) -> u64 {
-        let addresses = addresses(charges);
+    /// Gives back what a receipt says; the units that each of the charges gave back.
+    pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Given {
+        let addresses = self.addresses(refund.charges);
         let mut locked = self.lock(&addresses);
-        let now = clock::resolve(time, false);
-        let ended = addresses.iter().filter(|address| {
-            match locked.table(address, time).get_mut(address.fingerprint) {
-                Some(State::Leases(leases)) => leases.release(lease, now.steady),
-                _ => false,
-            }
+        let reads_wall = refund.charges.iter().any(|charge| charge.bucket.algorithm().reads_wall());
+        let now = clock::resolve(time, reads_wall);
+        let given = refund.charges.iter().zip(&addresses).map(|(charge, address)| {
+            let stored = locked.table(address, time).get_mut(address.fingerprint);
+            let algorithm = charge.bucket.algorithm();
+            stored.map_or(0, |state| algorithm.refund(state, now, charge.cost, &refund.receipt))
         });
-        ended.count() as u64
+        given.collect()
     }
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) {
-        let addresses = addresses(charges);
+        let addresses = self.addresses(charges);
         let mut locked = self.lock(&addresses);
         for address in &addresses {
-            locked.table(address, time).remove(address.fingerprint);
+            locked.table(address, time).remove(address.fingerprint, &self.bounds);
         }
+        drop(locked);
+        charges.iter().for_each(|charge| self.unblock(charge.key, time));
+    }
+
+    pub fn block(&self, key: &[u8], for_us: u64, time: Time) {
+        let key = Fingerprint::of(key);
+        let mut tables = fork::lock(&self.stripes[self.stripe(key)].0);
+        let now = clock::resolve(time, false);
+        let table = tables.of(time);
+        if !table.unblock(key) {
+            self.blocks.fetch_add(1, Ordering::Relaxed);
+        }
+        table.block(key, now.steady + for_us);
+    }
+
+    pub fn unblock(&self, key: &[u8], time: Time) {
+        if self.blocks.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let key = Fingerprint::of(key);
+        if fork::lock(&self.stripes[self.stripe(key)].0).of(time).unblock(key) {
+            self.blocks.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn contents(&self) -> Contents {
+        let (keys, evicted) = self.bounds.counts();
+        Contents { keys, evicted }
+    }
+
+    /// Until when the last of the keys is blocked.
+    fn blocked(&self, addresses: &[Address], locked: &mut Locked<'_>, time: Time, now: u64) -> Option<u64> {
+        if self.blocks.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        addresses.iter().filter_map(|address| locked.table(address, time).blocked(address.key, now)).max()
+    }
+
+    fn check_room(&self, table: &mut Table, time: Time) -> Result<()> {
+        if table.has_room(time, &self.bounds) {
+            return Ok(());
+        }
+        self.bounds.evicted();
+        Err(Error::new(
+            ErrorKind::StoreFull,
+            format!("the memory store is full: {} keys, all of them live", self.bounds.settings().max_keys),
+        ))
+    }
+
+    fn stripe(&self, key: Fingerprint) -> usize {
+        key.high as usize % self.stripes.len()
+    }
+
+    /// Where the charges' states live. A key that several charges share, one after the other, is
+    /// hashed once.
+    fn addresses(&self, charges: &[Charge<'_>]) -> SmallVec<[Address; 2]> {
+        let mut last: Option<(&[u8], Fingerprint)> = None;
+        let mut addresses = SmallVec::new();
+        for charge in charges {
+            let key = match last {
+                Some((key, fingerprint)) if std::ptr::eq(key, charge.key) => fingerprint,
+                _ => Fingerprint::of(charge.key),
+            };
+            last = Some((charge.key, key));
+            addresses.push(Address {
+                stripe: self.stripe(key),
+                key,
+                fingerprint: charge.bucket.with_key(key),
+            });
+        }
+        addresses
     }
 
     /// Locks the stripes of all addresses in their order, so that no two callers wait for each other.
@@ -134,23 +254,8 @@ impl Lockable for MemoryStore {
 /// Where the state of one charge lives.
 struct Address {
     stripe: usize,
+    key: Fingerprint,
     fingerprint: Fingerprint,
-}
-
-/// A key that several charges share, one after the other, is hashed once.
-fn addresses(charges: &[Charge<'_>]) -> SmallVec<[Address; 2]> {
-    let mut last: Option<(&[u8], Fingerprint)> = None;
-    let mut addresses = SmallVec::new();
-    for charge in charges {
-        let key = match last {
-            Some((key, fingerprint)) if std::ptr::eq(key, charge.key) => fingerprint,
-            _ => Fingerprint::of(charge.key),
-        };
-        last = Some((charge.key, key));
-        addresses
-            .push(Address { stripe: key.high as usize % STRIPES, fingerprint: charge.bucket.with_key(key) });
-    }
-    addresses
 }
 
 /// The locked stripes of one group; nearly always one.
@@ -170,7 +275,7 @@ mod tests {
 
     fn acquire(store: &MemoryStore, policy: &Policy, key: &[u8], cost: u64, us: u64) -> Outcome {
         let group = policy.group(key, cost);
-        store.decide_group(&group, Mode::Acquire, Time::given_us(us).unwrap())
+        store.decide_group(&group, Mode::Acquire, Time::given_us(us).unwrap()).unwrap()
     }
 
     fn entries(store: &MemoryStore) -> usize {
@@ -179,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_policy_charges_all_or_none() {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new(Settings::default());
         let policy = Policy::parse("10/second; fixed_window: 3/hour").unwrap();
         assert!(acquire(&store, &policy, b"k", 3, 0).admitted);
         let refused = acquire(&store, &policy, b"k", 1, 0);
@@ -190,7 +295,7 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_swept_before_a_table_grows() {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new(Settings::default());
         let policy = Policy::parse("10/second").unwrap();
         for round in 0..50_u64 {
             for key in 0..1_000_u64 {
@@ -203,7 +308,7 @@ mod tests {
 
     #[test]
     fn nothing_live_is_swept() {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new(Settings::default());
         let policy = Policy::parse("1/hour").unwrap();
         for key in 0..20_000_u64 {
             assert!(acquire(&store, &policy, &key.to_be_bytes(), 1, key).admitted);
@@ -215,7 +320,7 @@ mod tests {
 
     #[test]
     fn refusals_and_free_questions_leave_no_entry() {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new(Settings::default());
         let policy = Policy::parse("5/second; deny").unwrap();
         for key in 0..100_u64 {
             acquire(&store, &policy, &key.to_be_bytes(), 1, 0);
@@ -226,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_group_over_many_keys_is_all_or_nothing_and_never_waits_for_another() {
-        let store = MemoryStore::new();
+        let store = MemoryStore::new(Settings::default());
         let policy = Policy::parse("1000/hour").unwrap();
         let keys: Vec<[u8; 1]> = (0..16).map(|key| [key]).collect();
         let group = |rotated: usize| {
@@ -235,15 +340,16 @@ mod tests {
             Group { charges: keys.map(|key| Charge { bucket, key, cost: 1 }).collect() }
         };
         let passed: usize = std::thread::scope(|scope| {
-            let one =
-                |turn: usize| store.decide_group(&group(turn % 16), Mode::Acquire, Time::STORE).admitted;
+            let one = |turn: usize| {
+                store.decide_group(&group(turn % 16), Mode::Acquire, Time::STORE).unwrap().admitted
+            };
             let workers: Vec<_> = (0..8)
                 .map(|worker| scope.spawn(move || (0..300).filter(|turn| one(turn * 5 + worker)).count()))
                 .collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).sum()
         });
         assert_eq!(passed, 1000);
-        let refused = store.decide_group(&group(3), Mode::Peek, Time::STORE);
+        let refused = store.decide_group(&group(3), Mode::Peek, Time::STORE).unwrap();
         for seen in &refused.seen {
             assert_eq!(policy.limits()[0].algorithm().measure(seen, refused.now).remaining, 0);
         }

@@ -10,11 +10,29 @@ mod redis;
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::clock::Time;
-use crate::receipt::Lease;
+use crate::receipt::Receipt;
 use crate::{Error, ErrorKind, Result};
 use charge::{Charge, Group, Mode, Outcomes};
 use memory::MemoryStore;
+
+/// Units to give back: of each charge its cost, as far as the receipt covers it.
+pub(crate) struct Refund<'a> {
+    pub charges: &'a [Charge<'a>],
+    pub receipt: Receipt,
+}
+
+/// The units that each charge of a refund gave back.
+pub(crate) type Given = SmallVec<[u64; 2]>;
+
+/// What a store in this process holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub keys: u64,
+    pub evicted: u64,
+}
 
 /// Where the state lives; clones share it. Opening a store opens no socket and starts no thread.
 #[derive(Clone)]
@@ -30,7 +48,9 @@ enum Backend {
 impl Store {
     /// Opens a store by its URI.
     ///
-    /// - `memory:` is this store's own; `memory:NAME` is shared by all who name it in this process.
+    /// - `memory:` is this store's own; `memory:NAME` is shared by all who name it in this process. The
+    ///   parameters are `max_keys` (1 000 000) and `when_full`: what happens to a new key when that many
+    ///   live ones are kept, `evict_least_indebted` (the default) or `refuse` (the error `store_full`).
     /// - `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]` and `redis+unix:///PATH` (or `valkey` in place
     ///   of `redis`), with the parameters `prefix` (default `mirab`), `timeout_ms` (a decision's
     ///   deadline, 50), `connect_timeout_ms` (the process's first connection, 500) and `pool` (idle
@@ -84,16 +104,48 @@ impl Store {
         }
     }
 
-    /// Ends the leases of that identity; how many of them still counted.
-    pub(crate) fn release(&self, charges: &[Charge<'_>], lease: Lease, time: Time) -> Result<u64> {
+    /// Gives back what a receipt says was taken; the units that each of the charges gave back.
+    pub(crate) fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
         match &self.0 {
-            Backend::Memory(store) => Ok(store.release(charges, lease, time)),
+            Backend::Memory(store) => Ok(store.refund(refund, time)),
             #[cfg(feature = "redis")]
-            Backend::Redis(store) => store.release(charges, lease, time),
+            Backend::Redis(store) => store.refund(refund, time),
         }
     }
 
-    /// Forgets the state of each of these charges.
+    /// Refuses a key for so long, under any policy; a later block replaces it.
+    pub(crate) fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
+        match &self.0 {
+            Backend::Memory(store) => {
+                store.block(key, for_us, time);
+                Ok(())
+            }
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.block(key, for_us, time),
+        }
+    }
+
+    pub(crate) fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
+        match &self.0 {
+            Backend::Memory(store) => {
+                store.unblock(key, time);
+                Ok(())
+            }
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.unblock(key, time),
+        }
+    }
+
+    /// What is kept in this process; none where the state lives elsewhere.
+    pub(crate) fn contents(&self) -> Option<Contents> {
+        match &self.0 {
+            Backend::Memory(store) => Some(store.contents()),
+            #[cfg(feature = "redis")]
+            Backend::Redis(_) => None,
+        }
+    }
+
+    /// Forgets the state of each of these charges, and the blocks of their keys.
     pub(crate) fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
         match &self.0 {
             Backend::Memory(store) => {
@@ -109,7 +161,7 @@ impl Store {
 /// A store of this limiter's own, in memory.
 impl Default for Store {
     fn default() -> Self {
-        Self(Backend::Memory(MemoryStore::new()))
+        Self(Backend::Memory(MemoryStore::own()))
     }
 }
 
@@ -132,7 +184,15 @@ mod tests {
         let kind = |uri| Store::open(uri).unwrap_err().kind();
         assert_eq!(kind("shm:web"), ErrorKind::Unsupported);
         assert_eq!(kind("rediss://h"), ErrorKind::Unsupported);
-        for uri in ["", "mongodb://h", "127.0.0.1:6379", "Memory:", "memory:a b", "memory:?max=3"] {
+        for uri in [
+            "",
+            "mongodb://h",
+            "127.0.0.1:6379",
+            "Memory:",
+            "memory:a b",
+            "memory:?max=3",
+            "memory:web?max_keys=0",
+        ] {
             assert_eq!(kind(uri), ErrorKind::InvalidUri, "{uri}");
         }
     }

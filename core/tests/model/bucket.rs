@@ -5,7 +5,7 @@ use std::any::Any;
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive, Zero};
 
-use super::{Model, Rational, ceil, rational};
+use super::{Model, Rational, Taken, ceil, rational};
 
 #[derive(Clone)]
 pub struct Bucket {
@@ -31,10 +31,20 @@ impl Bucket {
         Self { leaky: true, ..Self::new(count, period_us, queue + 1) }
     }
 
-    fn full_at(&self) -> Rational {
+    fn full(&self) -> Rational {
         let (whole, count) = &self.full_at;
         let unit = self.rate.numer();
         if count >= unit { whole + rational(1) } else { whole + Rational::new(count.clone(), unit.clone()) }
+    }
+
+    /// As it is stored, the next whole microsecond where the rate's unit has no such many.
+    fn stored_at(&self) -> (Rational, BigInt) {
+        let (whole, count) = &self.full_at;
+        if count >= self.rate.numer() {
+            (whole + rational(1), BigInt::zero())
+        } else {
+            (whole.clone(), count.clone())
+        }
     }
 
     fn set_full_at(&mut self, full_at: &Rational) {
@@ -44,7 +54,7 @@ impl Bucket {
     }
 
     fn missing(&self, now: u64) -> Rational {
-        let until_full = self.full_at() - rational(now);
+        let until_full = self.full() - rational(now);
         if until_full.is_positive() { until_full * &self.rate } else { Rational::zero() }
     }
 
@@ -60,7 +70,7 @@ impl Bucket {
 impl Model for Bucket {
     fn read(&mut self, now: u64) -> bool {
         let latest = rational(now) + rational(self.capacity) / &self.rate;
-        let future = self.full_at() > latest;
+        let future = self.full() > latest;
         if future {
             self.set_full_at(&latest);
         }
@@ -96,6 +106,41 @@ impl Model for Bucket {
 
     fn retry_after(&self, now: u64, cost: u64) -> u64 {
         self.wait_for(now, cost)
+    }
+
+    fn force(&mut self, now: u64, cost: u64, turn: u64) {
+        self.read(now);
+        let there = self.tokens(now);
+        let cost = cost.min(self.capacity);
+        if there >= rational(cost) {
+            self.charge(now, cost, turn);
+        } else {
+            let empty = rational(now) + rational(self.capacity) / &self.rate;
+            self.set_full_at(&empty);
+        }
+    }
+
+    /// Never above full. Of a queue only the last may leave, and before its turn.
+    fn refund(&mut self, now: u64, units: u64, taken: &Taken) -> u64 {
+        let mut read = self.clone();
+        read.read(now);
+        let missing = read.missing(now);
+        let given = units.min(ceil(&missing));
+        if read.leaky && (taken.full_at.as_ref() != Some(&read.stored_at()) || missing <= rational(units)) {
+            return 0;
+        }
+        if given > 0 {
+            let left = missing - rational(units);
+            let left = if left.is_positive() { left } else { Rational::zero() };
+            let full_at = rational(now) + left / &read.rate;
+            read.set_full_at(&full_at);
+            *self = read;
+        }
+        given
+    }
+
+    fn full_at(&self) -> Option<(Rational, BigInt)> {
+        self.leaky.then(|| self.stored_at())
     }
 
     /// Those before it are served at the rate.

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 
-use super::Model;
+use super::{Model, Taken};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -105,6 +105,59 @@ impl Model for Ending {
         }
         let place = self.made.iter().position(|entry| entry.2 == turn);
         place.is_some_and(|place| self.made.remove(place).0 > now)
+    }
+
+    fn is_leases(&self) -> bool {
+        self.kind == Kind::Leases
+    }
+
+    fn force(&mut self, now: u64, cost: u64, turn: u64) {
+        let mut read = self.clone();
+        let mend = read.read(now);
+        let room = cost.min(read.limit.saturating_sub(read.live(now)));
+        if room > 0 {
+            read.charge(now, room, turn);
+        }
+        if mend || room > 0 {
+            *self = read;
+        }
+    }
+
+    fn refund(&mut self, now: u64, units: u64, taken: &Taken) -> u64 {
+        let mut read = self.clone();
+        if let Kind::Buckets(_) = self.kind {
+            // A sub-window that is later than now's counts as now's.
+            read.read(now);
+        }
+        let made = match self.kind {
+            Kind::Leases => return if self.release(now, taken.turn) { units } else { 0 },
+            Kind::Log => taken.at,
+            Kind::Buckets(_) => self.latest(taken.at),
+        };
+        if self.end(made) <= now {
+            return 0;
+        }
+        let own =
+            |entry: &(u64, u64, u64)| entry.0 == made && (self.kind != Kind::Log || entry.1 == taken.cost);
+        let (mut given, mut left) = (0, units);
+        for entry in read.made.iter_mut().rev().filter(|entry| own(entry)) {
+            let back = left.min(entry.1);
+            entry.1 -= back;
+            given += back;
+            left -= back;
+            if self.kind == Kind::Log {
+                break;
+            }
+        }
+        read.made.retain(|entry| entry.1 > 0);
+        if given > 0 {
+            // What is empty is forgotten.
+            if read.live(now) == 0 {
+                read.made.clear();
+            }
+            *self = read;
+        }
+        given
     }
 
     fn span(&self) -> u64 {

@@ -14,7 +14,7 @@ use num_rational::BigRational;
 pub use bucket::Bucket;
 pub use ending::{Ending, Kind};
 pub use sliding::Sliding;
-pub use window::Window;
+pub use window::{Starts, Window};
 
 pub type Rational = BigRational;
 
@@ -39,6 +39,18 @@ pub trait Model {
     fn release(&mut self, _now: u64, _turn: u64) -> bool {
         false
     }
+    /// Whether it takes leases, and not a rate.
+    fn is_leases(&self) -> bool {
+        false
+    }
+    /// Takes what is there of a cost, at most to empty.
+    fn force(&mut self, now: u64, cost: u64, turn: u64);
+    /// Gives back up to `units` of what was taken; how many it gave.
+    fn refund(&mut self, now: u64, units: u64, taken: &Taken) -> u64;
+    /// A queue's instant of fullness as it is stored.
+    fn full_at(&self) -> Option<(Rational, BigInt)> {
+        None
+    }
     /// A stretch of time in which much happens: a full drain, a window.
     fn span(&self) -> u64;
     fn boxed(&self) -> Box<dyn Model>;
@@ -47,9 +59,21 @@ pub trait Model {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
+/// What an admitted request took.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub key: u64,
+    pub turn: u64,
+    pub at: u64,
+    pub cost: u64,
+    /// The last queue's instant of fullness after it.
+    pub full_at: Option<(Rational, BigInt)>,
+}
+
 /// What is compared with the library's decision.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
+    pub blocked: bool,
     pub allowed: bool,
     pub never: bool,
     pub deciding: usize,
@@ -62,11 +86,12 @@ pub struct Answer {
 pub struct Policy {
     fresh: Vec<Box<dyn Model>>,
     keys: HashMap<u64, Vec<Box<dyn Model>>>,
+    blocks: HashMap<u64, u64>,
 }
 
 impl Policy {
     pub fn new(fresh: Vec<Box<dyn Model>>) -> Self {
-        Self { fresh, keys: HashMap::new() }
+        Self { fresh, keys: HashMap::new(), blocks: HashMap::new() }
     }
 
     /// How many leases of that turn still counted.
@@ -77,6 +102,39 @@ impl Policy {
 
     pub fn reset(&mut self, key: u64) {
         self.keys.remove(&key);
+        self.blocks.remove(&key);
+    }
+
+    pub fn block(&mut self, key: u64, end: u64) {
+        self.blocks.insert(key, end);
+    }
+
+    pub fn unblock(&mut self, key: u64) {
+        self.blocks.remove(&key);
+    }
+
+    /// What was just taken for a key.
+    pub fn taken(&self, key: u64, turn: u64, at: u64, cost: u64) -> Taken {
+        let queues = self.keys.get(&key).into_iter().flatten().rev();
+        Taken { key, turn, at, cost, full_at: queues.filter_map(|limit| limit.full_at()).next() }
+    }
+
+    /// Gives back units of a rate, and of leases too where `leases`; the most that a limit gave.
+    pub fn refund(&mut self, now: u64, units: u64, taken: &Taken, leases: bool) -> u64 {
+        let mut most = 0;
+        for limit in self.keys.get_mut(&taken.key).into_iter().flatten() {
+            if units > 0 && (leases || !limit.is_leases()) {
+                most = most.max(limit.refund(now, units, taken));
+            }
+        }
+        most
+    }
+
+    /// Takes what is there of each rate.
+    pub fn force(&mut self, key: u64, now: u64, cost: u64, turn: u64) {
+        let fresh = &self.fresh;
+        let stored = self.keys.entry(key).or_insert_with(|| fresh.iter().map(|it| it.boxed()).collect());
+        stored.iter_mut().filter(|limit| !limit.is_leases()).for_each(|limit| limit.force(now, cost, turn));
     }
 
     pub fn renumber(&mut self, fresh: Vec<Box<dyn Model>>) {
@@ -89,6 +147,19 @@ impl Policy {
     }
 
     pub fn decide(&mut self, key: u64, now: u64, cost: u64, take: bool, turn: u64) -> Answer {
+        if let Some(end) = self.blocks.get(&key).filter(|&&end| end > now) {
+            let wait = end - now;
+            let standings = vec![[0, 0, 0, wait, wait]];
+            return Answer {
+                blocked: true,
+                allowed: false,
+                never: false,
+                deciding: 0,
+                retry_after: wait,
+                delay: 0,
+                standings,
+            };
+        }
         let fresh = &self.fresh;
         let stored = self.keys.entry(key).or_insert_with(|| fresh.iter().map(|it| it.boxed()).collect());
         let mut limits: Vec<_> = stored.iter().map(|it| it.boxed()).collect();
@@ -130,7 +201,7 @@ impl Policy {
                 *stored = limit;
             }
         }
-        Answer { allowed, never, deciding, retry_after, delay, standings }
+        Answer { blocked: false, allowed, never, deciding, retry_after, delay, standings }
     }
 }
 

@@ -5,7 +5,7 @@ use std::any::Any;
 
 use num_traits::ToPrimitive;
 
-use super::{Model, Rational, rational};
+use super::{Model, Rational, Taken, rational};
 
 #[derive(Clone)]
 pub struct Sliding {
@@ -93,6 +93,33 @@ impl Model for Sliding {
 
     fn retry_after(&self, now: u64, cost: u64) -> u64 {
         self.first_fit(now, cost)
+    }
+
+    fn force(&mut self, now: u64, cost: u64, turn: u64) {
+        let mut read = self.clone();
+        let mend = read.read(now);
+        let room = cost.min(read.limit.saturating_sub(read.used(now)));
+        read.charge(now, room, turn);
+        if mend || room > 0 {
+            *self = read;
+        }
+    }
+
+    fn refund(&mut self, now: u64, units: u64, taken: &Taken) -> u64 {
+        let mut read = self.clone();
+        read.read(now);
+        let charged = taken.at / self.period_us;
+        let count = match read.stored.0.checked_sub(charged) {
+            Some(0) => &mut read.stored.1,
+            Some(1) => &mut read.stored.2,
+            _ => return 0,
+        };
+        let given = units.min(*count);
+        *count -= given;
+        if given > 0 {
+            *self = read;
+        }
+        given
     }
 
     fn span(&self) -> u64 {

@@ -1,7 +1,8 @@
-//! One stripe's tables: entries by fingerprint, what says nothing swept before a table grows.
+//! One stripe's tables: entries by fingerprint, bounded, what says nothing forgotten first.
 
 use hashbrown::HashTable;
 
+use super::Bounds;
 use crate::algorithm::State;
 use crate::clock::{self, Now, Time};
 use crate::store::bucket::Fingerprint;
@@ -12,6 +13,10 @@ const LEAST_ROOM: usize = 8;
 /// How long what says nothing is kept: a second, or a day under a given clock, as on Redis.
 const MARGIN_US: u64 = 1_000_000;
 const GIVEN_MARGIN_US: u64 = 86_400_000_000;
+
+/// How many places are looked at to find one to evict. Of entries that are equally likely to be met,
+/// the chance that all of so many belong to the tenth that owes most is 10^-16.
+const SAMPLE: usize = 16;
 
 /// Given times have a space of their own, so that no test writes future times under real keys.
 #[derive(Default)]
@@ -37,11 +42,20 @@ impl Tables {
 #[derive(Default)]
 pub(super) struct Table {
     entries: HashTable<Entry>,
+    blocks: HashTable<Block>,
+    /// Where the next search for something to evict begins.
+    cursor: usize,
 }
 
 struct Entry {
     fingerprint: Fingerprint,
     state: State,
+}
+
+/// Until when a key is refused, under any policy.
+struct Block {
+    key: Fingerprint,
+    end: u64,
 }
 
 impl Table {
@@ -54,33 +68,109 @@ impl Table {
         entry.map(|entry| &mut entry.state)
     }
 
-    pub fn remove(&mut self, fingerprint: Fingerprint) {
+    pub fn remove(&mut self, fingerprint: Fingerprint, bounds: &Bounds) {
         if let Ok(entry) = self.entries.find_entry(fingerprint.low, |entry| entry.fingerprint == fingerprint)
         {
             entry.remove();
+            bounds.left(1);
         }
     }
 
-    /// Adds a state that is not there yet; `time` is what a sweep goes by.
-    pub fn insert(&mut self, fingerprint: Fingerprint, state: State, time: Time) {
+    /// Adds a state that is not there yet; `time` is what eviction goes by.
+    pub fn insert(&mut self, fingerprint: Fingerprint, state: State, time: Time, bounds: &Bounds) {
         if self.entries.len() == self.entries.capacity() {
-            self.make_room(time);
+            self.make_room(time, bounds);
+        }
+        if bounds.are_reached() && !self.evict(state.end(), time, bounds) {
+            return;
         }
         let entry = Entry { fingerprint, state };
         self.entries.insert_unique(fingerprint.low, entry, |entry| entry.fingerprint.low);
+        bounds.came();
+    }
+
+    /// Whether there is room for one more, or is after forgetting what says nothing.
+    pub fn has_room(&mut self, time: Time, bounds: &Bounds) -> bool {
+        !bounds.are_reached() || self.sample(time, bounds).0 > 0
+    }
+
+    pub fn block(&mut self, key: Fingerprint, end: u64) {
+        self.unblock(key);
+        self.blocks.insert_unique(key.low, Block { key, end }, |block| block.key.low);
+    }
+
+    /// Lifts a block; true when there was one.
+    pub fn unblock(&mut self, key: Fingerprint) -> bool {
+        let found = self.blocks.find_entry(key.low, |block| block.key == key);
+        found.map(|entry| entry.remove()).is_ok()
+    }
+
+    /// Until when a key is blocked.
+    pub fn blocked(&self, key: Fingerprint, now: u64) -> Option<u64> {
+        let block = self.blocks.find(key.low, |block| block.key == key)?;
+        (block.end > now).then_some(block.end)
     }
 
     /// Before a table grows it drops what says nothing any more: the work is paid by the inserts
     /// since the last time, and no thread is needed.
-    fn make_room(&mut self, time: Time) {
-        // Kept a little longer, so that a clock that steps back finds what it had written.
-        let margin = if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US };
-        let Now { steady, wall } = clock::resolve(time, true);
-        let past = Now { steady: steady.saturating_sub(margin), wall: wall.saturating_sub(margin) };
-        self.entries.retain(|entry| !entry.state.is_spent(past));
+    fn make_room(&mut self, time: Time, bounds: &Bounds) {
+        self.sweep(time, bounds);
         let capacity = self.entries.capacity();
         if self.entries.len() >= capacity.div_ceil(2) {
             self.entries.reserve((capacity + 1).max(LEAST_ROOM), |entry| entry.fingerprint.low);
         }
+    }
+
+    fn sweep(&mut self, time: Time, bounds: &Bounds) {
+        // Kept a little longer, so that a clock that steps back finds what it had written.
+        let margin = if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US };
+        let Now { steady, wall } = clock::resolve(time, true);
+        let past = Now { steady: steady.saturating_sub(margin), wall: wall.saturating_sub(margin) };
+        let before = self.entries.len();
+        self.entries.retain(|entry| !entry.state.is_spent(past));
+        bounds.left(before - self.entries.len());
+    }
+
+    /// Makes a place for a state that owes until `end`, in a store that is full: first by what says
+    /// nothing, then by the entry of a sample that owes least. False when that is the new one.
+    fn evict(&mut self, end: u64, time: Time, bounds: &Bounds) -> bool {
+        let (spent, least) = self.sample(time, bounds);
+        if spent > 0 {
+            return true;
+        }
+        bounds.evicted();
+        let Some((_, place)) = least.filter(|&(least, _)| least <= end) else { return false };
+        if let Ok(entry) = self.entries.get_bucket_entry(place) {
+            entry.remove();
+            bounds.left(1);
+        }
+        true
+    }
+
+    /// Goes on through the table for a few entries: how many of them said nothing and were
+    /// forgotten, and which of the others owes least, with the time until when.
+    fn sample(&mut self, time: Time, bounds: &Bounds) -> (usize, Option<(u64, usize)>) {
+        let now = clock::resolve(time, true);
+        let places = self.entries.num_buckets();
+        let (mut least, mut seen, mut spent) = (None, 0, 0);
+        for _ in 0..places {
+            self.cursor = if self.cursor + 1 < places { self.cursor + 1 } else { 0 };
+            let Some(entry) = self.entries.get_bucket(self.cursor) else { continue };
+            let end = entry.state.end();
+            if entry.state.is_spent(now) {
+                if let Ok(entry) = self.entries.get_bucket_entry(self.cursor) {
+                    entry.remove();
+                    spent += 1;
+                }
+            } else if least.is_none_or(|(least, _)| end < least) {
+                least = Some((end, self.cursor));
+            }
+            seen += 1;
+            if seen == SAMPLE {
+                break;
+            }
+        }
+        bounds.left(spent);
+        (spent, least)
     }
 }

@@ -14,12 +14,13 @@ use std::sync::{Arc, LazyLock, Mutex, Weak};
 use redis::{Cmd, Connection, ErrorKind as Kind, RedisError, ServerErrorKind, Value};
 use smallvec::SmallVec;
 
-use super::charge::{Charge, Group, Mode, Outcome, Outcomes};
+use super::charge::{Charge, Group, Mode, Outcomes};
 use super::fork::{self, Held, Lockable};
+use super::{Given, Refund};
 use crate::clock::{self, Time};
 use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
-use script::{Answer, Program, stored};
+use script::{Answer, Call, Program, stored};
 use transport::Transport;
 use uri::Settings;
 
@@ -27,6 +28,8 @@ pub(crate) struct RedisStore {
     settings: Settings,
     transport: Transport,
 }
+
+type Keys = SmallVec<[String; 3]>;
 
 /// The most groups of one call: more would keep the server from others for too long.
 const MOST_GROUPS: usize = 64;
@@ -58,53 +61,66 @@ impl RedisStore {
     }
 
     fn decide_once(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
-        let keys: SmallVec<[String; 2]> =
-            groups.iter().flat_map(stored).map(|charge| self.key(charge, time)).collect();
-        if keys.is_empty() {
-            return Ok(groups.iter().map(|group| Ok(stateless(group, time))).collect());
-        }
-        let leases: SmallVec<[Lease; 1]> = groups.iter().map(|group| group.lease(mode)).collect();
-        let value = self.run(Program::deciding(groups), &keys, |command| {
-            script::arguments(command, groups, &leases, mode, time);
-        })?;
-        let answers = script::answers(&value, groups, &leases).ok_or_else(|| self.unknown_answer())?;
-        let mut keys = &keys[..];
-        let outcomes = groups.iter().zip(answers).map(|(group, answer)| {
-            let (own, rest) = keys.split_at(stored(group).count());
-            keys = rest;
-            match answer {
-                Answer::Decided(outcome) => Ok(outcome),
-                Answer::Corrupt(index) => Err(self.corrupt(own.get(index).map_or("", String::as_str))),
+        let near = clock::resolve(time, true).wall;
+        let answers = self.call(groups, mode, time, near)?;
+        let again = |(group, answer)| match answer {
+            Answer::Decided(outcome) => Ok(outcome),
+            Answer::Corrupt(index) => Err(self.corrupt(self.keys(group, time).get(index))),
+            // Nothing was done; with the windows around its own time the server is asked once more.
+            Answer::Elsewhere(there) => {
+                match self.call(std::slice::from_ref(group), mode, time, there)?.pop() {
+                    Some(Answer::Decided(outcome)) => Ok(outcome),
+                    Some(Answer::Corrupt(index)) => Err(self.corrupt(self.keys(group, time).get(index))),
+                    _ => Err(self.unknown_answer()),
+                }
             }
-        });
-        Ok(outcomes.collect())
+        };
+        Ok(groups.iter().zip(answers).map(again).collect())
     }
 
-    /// Ends the leases of that identity; how many of them still counted.
-    pub fn release(&self, charges: &[Charge<'_>], lease: Lease, time: Time) -> Result<u64> {
-        let Some(first) = charges.first() else { return Ok(0) };
-        let keys: SmallVec<[String; 2]> = charges.iter().map(|charge| self.key(charge, time)).collect();
-        let value = self.run(Program::releasing(), &keys, |command| {
-            match time.given() {
-                Some(us) => command.arg(us),
-                None => command.arg(-1),
-            };
-            command.arg(key::lease(lease, first.cost));
-        })?;
-        match value {
-            Value::Int(ended) => Ok(ended.unsigned_abs()),
-            _ => Err(self.unknown_answer()),
+    fn call(&self, groups: &[Group<'_>], mode: Mode, time: Time, near: u64) -> Result<SmallVec<[Answer; 1]>> {
+        let keys: Keys = groups.iter().flat_map(|group| self.keys(group, time)).collect();
+        let leases: SmallVec<[Lease; 1]> = groups.iter().map(|group| group.lease(mode)).collect();
+        let call = Call { groups, leases: &leases, mode, time, near };
+        let value = self.run(Program::deciding(groups), &keys, |command| call.arguments(command))?;
+        script::answers(&value, groups, &leases).ok_or_else(|| self.unknown_answer())
+    }
+
+    /// Gives back what a receipt says; the units that each of the charges gave back.
+    pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
+        let stored = refund.charges.iter().filter(|charge| charge.bucket.algorithm().has_state());
+        let charges: SmallVec<[Charge<'_>; 2]> = stored.copied().collect();
+        if charges.is_empty() {
+            return Ok(Given::new());
         }
+        let refund = Refund { charges: &charges, receipt: refund.receipt };
+        let keys: Keys = charges.iter().map(|charge| self.key(charge, time)).collect();
+        let near = clock::resolve(time, true).wall;
+        let value = self.run(Program::refunding(&charges), &keys, |command| {
+            script::refund_arguments(command, &refund, time, near);
+        })?;
+        script::given(&value, &refund).ok_or_else(|| self.unknown_answer())
     }
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
-        let stored = charges.iter().filter(|charge| charge.bucket.algorithm().has_state());
-        let keys: SmallVec<[String; 2]> = stored.map(|charge| self.key(charge, time)).collect();
-        if keys.is_empty() {
-            return Ok(());
-        }
+        let group = Group { charges: charges.into() };
         let mut command = redis::cmd("DEL");
-        command.arg(&keys[..]);
+        command.arg(&self.keys(&group, time)[..]);
+        self.ask(|connection| command.query(connection)).map(|_| ())
+    }
+
+    pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
+        let keys = [self.block_key(key, time)];
+        let value = self.run(Program::blocking(), &keys, |command| {
+            script::time_arguments(command, time);
+            command.arg(for_us);
+        });
+        value.map(|_| ())
+    }
+
+    pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
+        let mut command = redis::cmd("DEL");
+        command.arg(self.block_key(key, time));
         self.ask(|connection| command.query(connection)).map(|_| ())
     }
 
@@ -115,6 +131,16 @@ impl RedisStore {
 
     fn key(&self, charge: &Charge<'_>, time: Time) -> String {
         key::text(&self.settings.prefix, charge.key, charge.bucket.id(), time)
+    }
+
+    fn block_key(&self, key: &[u8], time: Time) -> String {
+        key::text(&self.settings.prefix, key, "!", time)
+    }
+
+    /// A group's keys: the blocks of its keys, then one for each charge that is stored.
+    fn keys(&self, group: &Group<'_>, time: Time) -> Keys {
+        let blocks = group.keys().into_iter().map(|key| self.block_key(key, time));
+        blocks.chain(stored(group).map(|charge| self.key(charge, time))).collect()
     }
 
     /// Runs a script, with its source where the server doesn't know it yet.
@@ -141,7 +167,8 @@ impl RedisStore {
         self.transport.run(&self.settings, exchange).map_err(|error| self.error(&error))
     }
 
-    fn corrupt(&self, key: &str) -> Error {
+    fn corrupt(&self, key: Option<&String>) -> Error {
+        let key = key.map_or("", String::as_str);
         Error::new(
             ErrorKind::StoreCorrupt,
             format!(
@@ -171,11 +198,4 @@ impl Lockable for RedisStore {
     fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
         vec![self.transport.lock()]
     }
-}
-
-/// `deny` and `unlimited` need nobody's answer.
-fn stateless(group: &Group<'_>, time: Time) -> Outcome {
-    let now = clock::resolve(time, false);
-    let seen = group.charges.iter().map(|charge| charge.bucket.algorithm().nothing(now)).collect();
-    Outcome { admitted: !group.never_admitted(), now, seen, lease: Lease::default() }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use redis::{Cmd, Value};
 use smallvec::SmallVec;
 
-use crate::algorithm::fixed_window::{Anchor, Window};
+use crate::algorithm::fixed_window::{FixedWindow, Window, Windows};
 use crate::algorithm::interval::Span;
 use crate::algorithm::leaky_bucket::LeakyBucket;
 use crate::algorithm::sliding_window::Pair;
@@ -14,6 +14,7 @@ use crate::algorithm::{Algorithm, Seen, Tally};
 use crate::clock::{MAX_TIME_US, Now, Time};
 use crate::receipt::Lease;
 use crate::store::charge::{Charge, Group, Mode, Outcome};
+use crate::store::{Given, Refund};
 
 /// What a key outlives its state by: a second of the server's clock, or a day where the time is
 /// given, since a test may pause while its clock stands.
@@ -38,24 +39,31 @@ impl Program {
     pub fn deciding(groups: &[Group<'_>]) -> &'static Self {
         static PROGRAMS: [OnceLock<Program>; 1 << Part::COUNT] =
             [const { OnceLock::new() }; 1 << Part::COUNT];
-        let charges = groups.iter().flat_map(|group| &group.charges);
-        let parts = charges.filter_map(|charge| Part::of(charge.bucket.algorithm()));
-        let set = parts.fold(0, |set, part| set | 1 << part as usize);
-        PROGRAMS[set].get_or_init(|| Self::new(Part::assemble(set)))
+        let set = Part::set(groups.iter().flat_map(|group| &group.charges));
+        PROGRAMS[set].get_or_init(|| Self::new(Part::assemble(set, Part::DECIDE)))
     }
 
-    /// The script that ends leases.
-    pub fn releasing() -> &'static Self {
+    /// The script that gives back what these charges took.
+    pub fn refunding(charges: &[Charge<'_>]) -> &'static Self {
+        static PROGRAMS: [OnceLock<Program>; 1 << Part::COUNT] =
+            [const { OnceLock::new() }; 1 << Part::COUNT];
+        let set = Part::set(charges.iter());
+        PROGRAMS[set].get_or_init(|| Self::new(Part::assemble(set, Part::REFUND)))
+    }
+
+    /// The script that blocks a key.
+    pub fn blocking() -> &'static Self {
         static PROGRAM: OnceLock<Program> = OnceLock::new();
-        PROGRAM.get_or_init(|| Self::new(include_str!("lua/release.lua").to_owned()))
+        PROGRAM.get_or_init(|| Self::new(Part::assemble(0, include_str!("lua/block.lua"))))
     }
 }
 
-/// One algorithm's part of the deciding script.
+/// One algorithm's part of the scripts.
 #[derive(Clone, Copy)]
 enum Part {
     Bucket,
     Window,
+    Calendar,
     SlidingWindow,
     SlidingLog,
     SlidingBuckets,
@@ -63,12 +71,15 @@ enum Part {
 }
 
 impl Part {
-    const COUNT: usize = 6;
-    const FRAME: &str = include_str!("lua/decide.lua");
+    const COUNT: usize = 7;
+    const PRELUDE: &str = include_str!("lua/prelude.lua");
+    const DECIDE: &str = include_str!("lua/decide.lua");
+    const REFUND: &str = include_str!("lua/refund.lua");
     const TALLY: &str = include_str!("lua/tally.lua");
     const TEXTS: [&str; Self::COUNT] = [
         include_str!("lua/bucket.lua"),
         include_str!("lua/window.lua"),
+        include_str!("lua/calendar.lua"),
         include_str!("lua/sliding_window.lua"),
         include_str!("lua/sliding_log.lua"),
         include_str!("lua/sliding_buckets.lua"),
@@ -81,6 +92,8 @@ impl Part {
     fn of(algorithm: &Algorithm) -> Option<Self> {
         Some(match algorithm {
             Algorithm::TokenBucket(_) | Algorithm::LeakyBucket(_) => Self::Bucket,
+            #[cfg(feature = "calendar")]
+            Algorithm::FixedWindow(FixedWindow { windows: Windows::Calendar(_), .. }) => Self::Calendar,
             Algorithm::FixedWindow(_) => Self::Window,
             Algorithm::SlidingWindow(_) => Self::SlidingWindow,
             Algorithm::SlidingLog(_) => Self::SlidingLog,
@@ -90,8 +103,14 @@ impl Part {
         })
     }
 
-    fn assemble(set: usize) -> String {
-        let mut parts = String::new();
+    /// The set of parts that these charges need.
+    fn set<'a, 'b: 'a>(charges: impl Iterator<Item = &'a Charge<'b>>) -> usize {
+        let parts = charges.filter_map(|charge| Self::of(charge.bucket.algorithm()));
+        parts.fold(0, |set, part| set | 1 << part as usize)
+    }
+
+    fn assemble(set: usize, frame: &str) -> String {
+        let mut parts = Self::PRELUDE.to_owned();
         if set & Self::TALLIED != 0 {
             parts.push_str(Self::TALLY);
         }
@@ -100,7 +119,7 @@ impl Part {
                 parts.push_str(text);
             }
         }
-        Self::FRAME.replace("--ALGORITHMS\n", &parts)
+        parts + frame
     }
 }
 
@@ -111,24 +130,59 @@ enum Order {
     Take = 1,
     /// Refuse, since the cost can never pass, and write back what is to be mended.
     Refuse = 2,
+    /// Take what is there, without asking.
+    Charge = 3,
 }
 
-/// Adds the script's arguments behind its keys.
-pub(super) fn arguments(command: &mut Cmd, groups: &[Group<'_>], leases: &[Lease], mode: Mode, time: Time) {
+/// What all scripts are given first.
+pub(super) fn time_arguments(command: &mut Cmd, time: Time) {
     match time.given() {
         Some(us) => command.arg(us).arg(GIVEN_MARGIN_MS),
         None => command.arg(-1).arg(MARGIN_MS),
     };
-    for (group, &lease) in groups.iter().zip(leases) {
-        let order = match mode {
-            Mode::Peek => Order::Ask,
-            Mode::Acquire if group.never_admitted() => Order::Refuse,
-            Mode::Acquire => Order::Take,
-        };
-        command.arg(stored(group).count()).arg(order as u8);
-        for charge in stored(group) {
-            charge_arguments(command, charge, lease);
+}
+
+/// One call of the deciding script.
+pub(super) struct Call<'a, 'b> {
+    pub groups: &'a [Group<'b>],
+    pub leases: &'a [Lease],
+    pub mode: Mode,
+    pub time: Time,
+    /// About what time it is there: the windows of a calendar around it are sent.
+    pub near: u64,
+}
+
+impl Call<'_, '_> {
+    /// Adds the script's arguments behind its keys.
+    pub fn arguments(&self, command: &mut Cmd) {
+        time_arguments(command, self.time);
+        for (group, &lease) in self.groups.iter().zip(self.leases) {
+            let order = match self.mode {
+                Mode::Peek => Order::Ask,
+                Mode::Acquire if group.never_admitted() => Order::Refuse,
+                Mode::Acquire => Order::Take,
+                Mode::Charge => Order::Charge,
+            };
+            command.arg(group.keys().len()).arg(stored(group).count()).arg(order as u8);
+            for charge in stored(group) {
+                // What can never pass is refused anyway, and what is taken without asking is at most that.
+                let cost = charge.cost.min(charge.bucket.algorithm().capacity());
+                charge_arguments(command, charge, cost, lease, self.near);
+            }
         }
+    }
+}
+
+/// Adds the arguments of the refunding script behind its keys.
+pub(super) fn refund_arguments(command: &mut Cmd, refund: &Refund<'_>, time: Time, near: u64) {
+    time_arguments(command, time);
+    let receipt = &refund.receipt;
+    for charge in refund.charges {
+        charge_arguments(command, charge, charge.cost, Lease::default(), near);
+        let wall = charge.bucket.algorithm().reads_wall();
+        command.arg(if wall { receipt.at.wall } else { receipt.at.steady });
+        command.arg(receipt.cost).arg(super::key::lease(receipt.lease, receipt.cost));
+        command.arg(receipt.full_at.whole).arg(receipt.full_at.fraction);
     }
 }
 
@@ -137,20 +191,18 @@ pub(super) fn stored<'a, 'b>(group: &'b Group<'a>) -> impl Iterator<Item = &'b C
     group.charges.iter().filter(|charge| charge.bucket.algorithm().has_state())
 }
 
-fn charge_arguments(command: &mut Cmd, charge: &Charge<'_>, lease: Lease) {
+fn charge_arguments(command: &mut Cmd, charge: &Charge<'_>, cost: u64, lease: Lease, near: u64) {
     let algorithm = charge.bucket.algorithm();
-    // A cost that can never pass is refused anyway; the script's numbers stay within the domain.
-    let cost = charge.cost.min(algorithm.capacity());
     match algorithm {
         Algorithm::TokenBucket(bucket) | Algorithm::LeakyBucket(LeakyBucket { bucket }) => {
-            let span = bucket.interval.times(cost);
+            // More than the capacity neither fits nor is owed; the script's numbers stay in the domain.
+            let span = bucket.interval.times(cost.min(bucket.capacity));
             command.arg("t").arg(cost).arg(span.whole).arg(span.fraction);
             command.arg(bucket.full.whole).arg(bucket.full.fraction).arg(bucket.interval.q);
+            command.arg(matches!(algorithm, Algorithm::LeakyBucket(_)) as u8);
         }
         Algorithm::FixedWindow(it) => {
-            let first = it.anchor == Anchor::First;
-            let digits = if first { START_DIGITS } else { digits(MAX_TIME_US / it.period_us) };
-            command.arg("f").arg(cost).arg(it.limit).arg(it.period_us).arg(first as u8).arg(digits);
+            fixed_window(command, it, cost, near);
         }
         Algorithm::SlidingWindow(it) => {
             command.arg("w").arg(cost).arg(it.limit).arg(it.period_us);
@@ -168,11 +220,30 @@ fn charge_arguments(command: &mut Cmd, charge: &Charge<'_>, lease: Lease) {
     }
 }
 
+fn fixed_window(command: &mut Cmd, window: &FixedWindow, cost: u64, near: u64) {
+    let digits = match window.windows {
+        Windows::Clock => digits(MAX_TIME_US / window.period_us),
+        Windows::First => START_DIGITS,
+        #[cfg(feature = "calendar")]
+        Windows::Calendar(calendar) => {
+            let (start, end) = calendar.window(near);
+            let before = calendar.window(start.saturating_sub(1)).0;
+            command.arg("k").arg(cost).arg(window.limit);
+            command.arg(before).arg(start).arg(end).arg(calendar.window(end).1);
+            return;
+        }
+    };
+    let first = window.windows == Windows::First;
+    command.arg("f").arg(cost).arg(window.limit).arg(window.period_us).arg(first as u8).arg(digits);
+}
+
 /// The script's answer to one group.
 pub(super) enum Answer {
     Decided(Outcome),
-    /// The value of this stored charge is not one of ours.
+    /// The value of this key of the group is not one of ours.
     Corrupt(usize),
+    /// The server's time lies in none of the windows that were sent.
+    Elsewhere(u64),
 }
 
 /// Reads the script's answers; none when they have another shape.
@@ -191,18 +262,51 @@ pub(super) fn answers(
     let mut answers = SmallVec::new();
     for (group, &lease) in groups.iter().zip(leases) {
         let verdict = numbers.next()?;
-        if verdict < 0 {
-            answers.push(Answer::Corrupt(usize::try_from(-verdict - 1).ok()?));
-            continue;
+        let mut outcome = Outcome { admitted: false, now, seen: SmallVec::new(), lease, blocked: None };
+        match verdict {
+            ..0 => {
+                answers.push(Answer::Corrupt(usize::try_from(-verdict - 1).ok()?));
+                continue;
+            }
+            2 => {
+                outcome.blocked = Some(u64::try_from(numbers.next()?).ok()?);
+                answers.push(Answer::Decided(outcome));
+                continue;
+            }
+            3 => {
+                answers.push(Answer::Elsewhere(now.steady));
+                continue;
+            }
+            _ => outcome.admitted = verdict == 1 && !group.never_admitted(),
         }
-        let mut seen = SmallVec::new();
         for charge in &group.charges {
-            seen.push(read(charge.bucket.algorithm(), now, &mut numbers)?);
+            outcome.seen.push(read(charge.bucket.algorithm(), now, &mut numbers)?);
         }
-        let admitted = verdict == 1 && !group.never_admitted();
-        answers.push(Answer::Decided(Outcome { admitted, now, seen, lease }));
+        answers.push(Answer::Decided(outcome));
     }
     Some(answers)
+}
+
+/// Reads the refunding script's answer: the units that each charge gave back.
+pub(super) fn given(value: &Value, refund: &Refund<'_>) -> Option<Given> {
+    let Value::Array(items) = value else { return None };
+    let mut numbers = items.iter().map_while(|item| match item {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    });
+    let now = u64::try_from(numbers.next()?).ok()?;
+    let given = refund.charges.iter().map(|charge| {
+        let first = numbers.next()?;
+        match charge.bucket.algorithm() {
+            Algorithm::TokenBucket(bucket) | Algorithm::LeakyBucket(LeakyBucket { bucket }) if first >= 0 => {
+                let (whole, fraction) = (u64::try_from(first).ok()?, u32::try_from(numbers.next()?).ok()?);
+                let tat = Tat(Span { whole, fraction });
+                Some(bucket.measure(tat, now).used.min(charge.cost))
+            }
+            _ => Some(u64::try_from(first).unwrap_or(0)),
+        }
+    });
+    given.collect()
 }
 
 fn read(algorithm: &Algorithm, now: Now, numbers: &mut impl Iterator<Item = i64>) -> Option<Seen> {
@@ -242,10 +346,10 @@ mod tests {
 
     #[test]
     fn a_script_has_the_parts_that_it_needs_and_no_more() {
-        let only_bucket = Part::assemble(1 << Part::Bucket as usize);
+        let only_bucket = Part::assemble(1 << Part::Bucket as usize, Part::DECIDE);
         assert!(only_bucket.contains("algorithms.t =") && !only_bucket.contains("function tally"));
-        let all = Part::assemble((1 << Part::COUNT) - 1);
-        for letter in ["t", "f", "w", "g", "b", "c"] {
+        let all = Part::assemble((1 << Part::COUNT) - 1, Part::REFUND);
+        for letter in ["t", "f", "k", "w", "g", "b", "c"] {
             assert!(all.contains(&format!("algorithms.{letter} =")), "{letter}");
         }
         assert_eq!(all.matches("function tally").count(), 1);

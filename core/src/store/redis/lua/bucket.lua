@@ -1,9 +1,9 @@
 -- Token and leaky bucket: the instant at which it would be full, microseconds and a fraction of 1/q.
 -- Value: whole x 1000 + fraction as one integer's text when q <= 1000, else whole:fraction.
--- Numbers: cost (whole, fraction), from empty to full (whole, fraction), q.
+-- Numbers: cost (whole, fraction), from empty to full (whole, fraction), q, 1 when it is a queue.
 -- Told: whole, fraction.
 algorithms.t = {
-  width = 6,
+  width = 7,
 
   see = function(key, at)
     local stored, err = get(key)
@@ -42,12 +42,16 @@ algorithms.t = {
       whole, fraction = whole + 1, fraction - q
     end
     seen.fits = ARGV[at + 1] == '0' or whole < full or (whole == full and fraction <= rest)
-    seen.after, seen.rest = whole, fraction
+    -- What is taken without asking empties it at most.
+    if not seen.fits then
+      whole, fraction = full, rest
+    end
+    seen.after, seen.rest, seen.room = whole, fraction, tonumber(ARGV[at + 1])
     return seen
   end,
 
-  write = function(seen, admitted)
-    if admitted then
+  write = function(seen, amount)
+    if amount > 0 then
       seen.whole, seen.fraction = seen.after, seen.rest
     end
     local whole, fraction = seen.whole, seen.fraction
@@ -65,5 +69,28 @@ algorithms.t = {
   tell = function(seen, answer)
     answer[#answer + 1] = seen.whole
     answer[#answer + 1] = seen.fraction
+  end,
+
+  -- Of a queue only the last may leave, and only before its turn.
+  refund = function(seen, _, receipt, answer)
+    local at, q = seen.at, tonumber(ARGV[seen.at + 6])
+    local whole, fraction = seen.whole, seen.fraction
+    local after, rest = whole - tonumber(ARGV[at + 2]), fraction - tonumber(ARGV[at + 3])
+    if rest < 0 then
+      after, rest = after - 1, rest + q
+    end
+    local owed = whole > now or (whole == now and fraction > 0)
+    local waits = after > now or (after == now and rest > 0)
+    local last = tonumber(ARGV[receipt + 3]) == whole and tonumber(ARGV[receipt + 4]) == fraction
+    if owed and (ARGV[at + 7] == '0' or (waits and last)) then
+      answer[#answer + 1], answer[#answer + 2] = whole, fraction
+      seen.whole, seen.fraction = now, 0
+      if waits then
+        seen.whole, seen.fraction = after, rest
+      end
+      algorithms.t.write(seen, 0)
+    else
+      answer[#answer + 1], answer[#answer + 2] = 0, 0
+    end
   end,
 }

@@ -51,21 +51,21 @@ algorithms.c = {
     end)
   end,
 
-  write = function(seen, admitted)
+  write = function(seen, amount)
     local key, at = seen.key, seen.at
     redis.call('ZREMRANGEBYSCORE', key, 0, string.format('%.0f', now))
     local latest = string.format('%.0f', seen.latest)
     for _, lease in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. latest, '+inf')) do
       redis.call('ZADD', key, latest, lease)
     end
-    if admitted then
+    if amount > 0 then
       local lease = ARGV[at + 4]
-      if ARGV[at + 1] ~= '1' then
-        lease = lease .. ':' .. ARGV[at + 1]
+      if amount > 1 then
+        lease = lease .. ':' .. string.format('%.0f', amount)
         redis.call('ZADD', key, -1, '#')
       end
       redis.call('ZADD', key, latest, lease)
-      taken(seen, tonumber(ARGV[at + 1]), seen.latest)
+      taken(seen, amount, seen.latest)
     end
     if seen.used == 0 then
       redis.call('DEL', key)
@@ -75,4 +75,16 @@ algorithms.c = {
   end,
 
   tell = tell_tally,
+
+  refund = function(seen, units, receipt, answer)
+    local finish = redis.call('ZSCORE', seen.key, ARGV[receipt + 2])
+    local given = 0
+    if finish then
+      redis.call('ZREM', seen.key, ARGV[receipt + 2])
+      if tonumber(finish) > now then
+        given = units
+      end
+    end
+    answer[#answer + 1] = given
+  end,
 }

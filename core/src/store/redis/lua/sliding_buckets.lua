@@ -59,12 +59,10 @@ algorithms.b = {
     end)
   end,
 
-  write = function(seen, admitted)
-    local at = seen.at
-    if admitted then
-      local cost = tonumber(ARGV[at + 1])
-      seen.counts[0] = (seen.counts[0] or 0) + cost
-      taken(seen, cost, (seen.index + 1) * seen.width + tonumber(ARGV[at + 3]))
+  write = function(seen, amount)
+    if amount > 0 then
+      seen.counts[0] = (seen.counts[0] or 0) + amount
+      taken(seen, amount, (seen.index + 1) * seen.width + tonumber(ARGV[seen.at + 3]))
     end
     local parts = { string.format('%.0f', seen.index) }
     for age = 0, seen.oldest do
@@ -74,4 +72,19 @@ algorithms.b = {
   end,
 
   tell = tell_tally,
+
+  refund = function(seen, units, receipt, answer)
+    local instant = tonumber(ARGV[receipt])
+    local age = seen.index - (instant - instant % seen.width) / seen.width
+    local given = math.min(units, age >= 0 and seen.counts[age] or 0)
+    if given > 0 then
+      seen.counts[age] = seen.counts[age] - given
+      if given == seen.used then
+        redis.call('DEL', seen.key)
+      else
+        algorithms.b.write(seen, 0)
+      end
+    end
+    answer[#answer + 1] = given
+  end,
 }

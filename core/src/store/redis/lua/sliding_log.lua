@@ -52,7 +52,7 @@ algorithms.g = {
     return seen
   end,
 
-  write = function(seen, admitted)
+  write = function(seen, amount)
     local key, at = seen.key, seen.at
     if seen.future then
       local sum = 0
@@ -67,11 +67,10 @@ algorithms.g = {
       end
       redis.call('RPUSH', key, string.format('%.0f', now), string.format('%.0f', sum))
     end
-    local cost = admitted and tonumber(ARGV[at + 1]) or 0
-    local total = string.format('%.0f', seen.used + cost)
+    local total = string.format('%.0f', seen.used + amount)
     if seen.used == 0 then
       redis.call('DEL', key)
-      if not admitted then
+      if amount == 0 then
         return
       end
       redis.call('RPUSH', key, total)
@@ -81,12 +80,47 @@ algorithms.g = {
     else
       redis.call('LSET', key, 0, total)
     end
-    if admitted then
-      redis.call('RPUSH', key, string.format('%.0f', now), ARGV[at + 1])
-      taken(seen, cost, now + tonumber(ARGV[at + 3]))
+    if amount > 0 then
+      redis.call('RPUSH', key, string.format('%.0f', now), string.format('%.0f', amount))
+      taken(seen, amount, now + tonumber(ARGV[at + 3]))
     end
     redis.call('PEXPIRE', key, milliseconds(seen.last))
   end,
 
   tell = tell_tally,
+
+  -- Its own entry, looked for from the newest.
+  refund = function(seen, units, receipt, answer)
+    local key = seen.key
+    local instant, count = tonumber(ARGV[receipt]), tonumber(ARGV[receipt + 1])
+    local given, place = 0, redis.call('LLEN', key) - 2
+    while given == 0 and place > 2 * seen.out and instant + tonumber(ARGV[seen.at + 3]) > now do
+      local from = math.max(place - 22, 1)
+      local chunk = redis.call('LRANGE', key, from, place + 1)
+      for i = #chunk - 1, 1, -2 do
+        if tonumber(chunk[i]) == instant and tonumber(chunk[i + 1]) == count then
+          given = math.min(units, count)
+          place = from + i - 1
+          break
+        end
+      end
+      if given == 0 then
+        place = from - 2
+      end
+    end
+    answer[#answer + 1] = given
+    if given == 0 then
+      return
+    elseif given == seen.used then
+      redis.call('DEL', key)
+      return
+    elseif given == count then
+      redis.call('LSET', key, place, 'x')
+      redis.call('LSET', key, place + 1, 'x')
+      redis.call('LREM', key, -2, 'x')
+    else
+      redis.call('LSET', key, place + 1, string.format('%.0f', count - given))
+    end
+    redis.call('LSET', key, 0, string.format('%.0f', tonumber(redis.call('LINDEX', key, 0)) - given))
+  end,
 }

@@ -30,7 +30,7 @@ end
 algorithms.w = {
   width = 3,
 
-  see = function(key, at)
+  see = function(key, at, forced)
     local stored, err = get(key)
     if stored == nil then
       return nil, err
@@ -52,17 +52,31 @@ algorithms.w = {
       end
     end
     local cost = tonumber(ARGV[at + 1])
-    local room = tonumber(ARGV[at + 2]) - current - cost
-    return {
-      number = number, current = current, previous = previous, mend = mend, left = period - over,
-      fits = cost == 0 or (room >= 0 and at_most(previous, period - over, room, period)),
-    }
+    local left = period - over
+    local function fits(units)
+      local room = tonumber(ARGV[at + 2]) - current - units
+      return room >= 0 and at_most(previous, left, room, period)
+    end
+    local seen = { number = number, current = current, previous = previous, mend = mend, left = left }
+    seen.fits, seen.room = cost == 0 or fits(cost), cost
+    if forced and not seen.fits then
+      -- Without asking: as many units as fit.
+      local low, high = 0, cost
+      while high - low > 1 do
+        local middle = math.floor((low + high) / 2)
+        if fits(middle) then
+          low = middle
+        else
+          high = middle
+        end
+      end
+      seen.room = low
+    end
+    return seen
   end,
 
-  write = function(seen, admitted)
-    if admitted then
-      seen.current = seen.current + tonumber(ARGV[seen.at + 1])
-    end
+  write = function(seen, amount)
+    seen.current = seen.current + amount
     local finish = now + seen.left
     if seen.current > 0 then
       finish = finish + tonumber(ARGV[seen.at + 3])
@@ -74,5 +88,26 @@ algorithms.w = {
     answer[#answer + 1] = seen.number
     answer[#answer + 1] = seen.current
     answer[#answer + 1] = seen.previous
+  end,
+
+  refund = function(seen, units, receipt, answer)
+    local instant, period = tonumber(ARGV[receipt]), tonumber(ARGV[seen.at + 3])
+    local charged = (instant - instant % period) / period
+    local given = 0
+    if charged == seen.number then
+      given = math.min(units, seen.current)
+      seen.current = seen.current - given
+    elseif charged + 1 == seen.number then
+      given = math.min(units, seen.previous)
+      seen.previous = seen.previous - given
+    end
+    if given > 0 then
+      if seen.current + seen.previous > 0 then
+        algorithms.w.write(seen, 0)
+      else
+        redis.call('DEL', seen.key)
+      end
+    end
+    answer[#answer + 1] = given
   end,
 }

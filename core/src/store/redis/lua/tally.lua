@@ -5,6 +5,7 @@
 local function tally(seen, at, each)
   local limit, cost = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 1])
   seen.fits = cost == 0 or seen.used + cost <= limit
+  seen.room = math.max(math.min(cost, limit - seen.used), 0)
   seen.next, seen.needed = 0, 0
   if seen.used == 0 then
     seen.last = 0

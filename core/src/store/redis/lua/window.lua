@@ -26,18 +26,17 @@ algorithms.f = {
       end
     end
     seen.latest = latest
+    seen.room = math.max(math.min(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]) - seen.count), 0)
     seen.fits = ARGV[at + 1] == '0' or seen.count + tonumber(ARGV[at + 1]) <= tonumber(ARGV[at + 2])
     return seen
   end,
 
-  write = function(seen, admitted)
+  write = function(seen, amount)
     local at = seen.at
-    if admitted then
-      if seen.count == 0 then
-        seen.finish = seen.latest
-      end
-      seen.count = seen.count + tonumber(ARGV[at + 1])
+    if amount > 0 and seen.count == 0 then
+      seen.finish = seen.latest
     end
+    seen.count = seen.count + amount
     local period = tonumber(ARGV[at + 3])
     local window = ARGV[at + 4] == '1' and seen.finish - period or seen.finish / period - 1
     local text = string.format('%.0f%0' .. ARGV[at + 5] .. '.0f', seen.count, window)
@@ -47,5 +46,20 @@ algorithms.f = {
   tell = function(seen, answer)
     answer[#answer + 1] = seen.finish
     answer[#answer + 1] = seen.count
+  end,
+
+  refund = function(seen, units, receipt, answer)
+    local instant = tonumber(ARGV[receipt])
+    local given = 0
+    if instant < seen.finish and instant >= seen.finish - tonumber(ARGV[seen.at + 3]) then
+      given = math.min(units, seen.count)
+      seen.count = seen.count - given
+      if seen.count > 0 then
+        algorithms.f.write(seen, 0)
+      else
+        redis.call('DEL', seen.key)
+      end
+    end
+    answer[#answer + 1] = given
   end,
 }

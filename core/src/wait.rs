@@ -1,0 +1,85 @@
+//! Waiting until a request is admitted, as steps: each language sleeps in its own way.
+
+use std::time::{Duration, Instant};
+
+use crate::clock::Clock;
+use crate::decision::Decision;
+use crate::limiter::Limiter;
+use crate::{Result, duration};
+
+/// How often a place under a concurrency limit is asked for: a release is not announced.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What a waiter does next.
+#[derive(Debug)]
+pub enum Step {
+    /// Sleep so long, then ask for the next step. Never on a manual clock: that was advanced.
+    Sleep(Duration),
+    /// This is the answer: admitted and due, or refused.
+    Done(Decision),
+}
+
+/// A request that waits to be admitted; see [`Limiter::wait`].
+#[derive(Debug)]
+pub struct Waiter {
+    limiter: Limiter,
+    key: Box<[u8]>,
+    cost: u64,
+    begun: Instant,
+    /// Until when it may wait; for ever without.
+    timeout: Option<Duration>,
+    /// How long it has waited on a manual clock.
+    advanced: Duration,
+    /// An admitted decision whose turn comes after the sleep.
+    admitted: Option<Decision>,
+}
+
+impl Waiter {
+    pub(crate) fn new(limiter: &Limiter, key: &[u8], cost: u64, timeout: Option<Duration>) -> Self {
+        Self {
+            limiter: limiter.clone(),
+            key: key.into(),
+            cost,
+            begun: Instant::now(),
+            timeout,
+            advanced: Duration::ZERO,
+            admitted: None,
+        }
+    }
+
+    /// Asks once and says what to do. Called after the sleep that the last step asked for.
+    ///
+    /// # Errors
+    /// As [`Limiter::acquire`], and `closed` as soon as the limiter is.
+    pub fn step(&mut self) -> Result<Step> {
+        loop {
+            if let Some(decision) = self.admitted.take() {
+                return Ok(Step::Done(decision));
+            }
+            let decision = self.limiter.acquire(&self.key, self.cost)?;
+            let Some(wait) = self.next_wait(&decision) else { return Ok(Step::Done(decision)) };
+            if decision.allowed() {
+                self.admitted = Some(decision);
+            }
+            let Clock::Manual(clock) = self.limiter.clock() else { return Ok(Step::Sleep(wait)) };
+            clock.advance_us(duration::to_micros("wait", wait)?)?;
+            self.advanced += wait;
+        }
+    }
+
+    /// How long to wait; none when the decision is the answer.
+    fn next_wait(&self, decision: &Decision) -> Option<Duration> {
+        let manual = matches!(self.limiter.clock(), Clock::Manual(_));
+        let waited = if manual { self.advanced } else { self.begun.elapsed() };
+        let left = self.timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(waited));
+        if decision.allowed() {
+            return Some(decision.delay()).filter(|&delay| !delay.is_zero() && delay <= left);
+        }
+        let wait = decision.retry_after()?;
+        if !manual && decision.decided_by_concurrency() {
+            // A release may come at any time, so that the wait is not beyond the timeout.
+            return Some(wait.min(POLL).min(left)).filter(|wait| !wait.is_zero());
+        }
+        Some(wait).filter(|&wait| wait <= left)
+    }
+}
