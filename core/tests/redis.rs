@@ -139,6 +139,9 @@ fn the_documented_rights_are_enough_and_the_least() {
         let taken = limiter.acquire(key, 1)?;
         limiter.acquire(key, 2)?;
         limiter.release(&taken)?;
+        limiter.refund(&taken)?;
+        limiter.block(key, Duration::from_secs(1))?;
+        limiter.unblock(key)?;
         limiter.acquire(key, 5)?;
         // A step back, a step over the end: every list is mended and trimmed.
         for at_us in [50_000_000, 90_000_000, 115_000_000, 300_000_000] {

@@ -55,17 +55,11 @@ algorithms.g = {
   write = function(seen, amount)
     local key, at = seen.key, seen.at
     if seen.future then
-      local sum = 0
-      while true do
-        local pair = redis.call('LRANGE', key, -2, -1)
-        if not pair[2] or redis.call('LLEN', key) < 3 or tonumber(pair[1]) <= now then
-          break
-        end
-        sum = sum + tonumber(pair[2])
-        redis.call('RPOP', key)
-        redis.call('RPOP', key)
+      local place, oldest = redis.call('LLEN', key) - 2, 2 * seen.out
+      while place > oldest and tonumber(redis.call('LINDEX', key, place)) > now do
+        redis.call('LSET', key, place, string.format('%.0f', now))
+        place = place - 2
       end
-      redis.call('RPUSH', key, string.format('%.0f', now), string.format('%.0f', sum))
     end
     local total = string.format('%.0f', seen.used + amount)
     if seen.used == 0 then
