@@ -4,10 +4,13 @@ export type {
   Cost,
   FixedWindowOptions,
   Key,
+  LeakyBucketOptions,
   LimiterOptions,
   Limits,
   MirabErrorKind,
+  NamedOptions,
   RefilledBucketOptions,
+  SlidingLogOptions,
   Standing,
   TokenBucketOptions,
 } from './index.js';

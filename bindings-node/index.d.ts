@@ -28,12 +28,18 @@ export class Limiter {
   allow(key: Key, cost?: Cost): Promise<boolean>;
   /** Whether `cost` would be admitted now, and what is left; takes nothing. */
   peek(key: Key, cost?: Cost): Promise<Decision>;
+  /**
+   * Ends the leases that a decision of this limiter took (`concurrency`). How many still counted: 0 for one that was
+   * refused, released before, or has expired.
+   */
+  release(decision: Decision): Promise<number>;
   /** Forgets what `key` has used. */
   reset(key: Key): Promise<void>;
   /** As `acquire`, for `memory:`; elsewhere MIRAB_UNSUPPORTED. So are all the Sync forms. */
   acquireSync(key: Key, cost?: Cost): Decision;
   allowSync(key: Key, cost?: Cost): boolean;
   peekSync(key: Key, cost?: Cost): Decision;
+  releaseSync(decision: Decision): number;
   resetSync(key: Key): void;
   /** Gives up its store; every later operation fails with MIRAB_CLOSED. Twice is fine. */
   close(): void;
@@ -58,6 +64,22 @@ export interface FixedWindowOptions {
   name?: string | undefined;
 }
 
+export interface LeakyBucketOptions {
+  /** How many may wait besides the one being served. Default 0. */
+  queue?: Cost | undefined;
+  name?: string | undefined;
+}
+
+export interface SlidingLogOptions {
+  /** That many counters, 1 to 1024, which divide the period, in place of an entry for each request. */
+  buckets?: Cost | undefined;
+  name?: string | undefined;
+}
+
+export interface NamedOptions {
+  name?: string | undefined;
+}
+
 /** An algorithm with its numbers; never changes. */
 export class Limit {
   private constructor();
@@ -68,6 +90,14 @@ export class Limit {
   static tokenBucket(options: RefilledBucketOptions): Limit;
   /** At most `limit` units in each window of `perMs` milliseconds. */
   static fixedWindow(limit: Cost, perMs: number, options?: FixedWindowOptions): Limit;
+  /** Admitted requests leave at `limit` in each `perMs`: a decision says how long to hold one (`delayMs`). */
+  static leakyBucket(limit: Cost, perMs: number, options?: LeakyBucketOptions): Limit;
+  /** `limit` units in `perMs` milliseconds; the window before this one counts by its overlap. */
+  static slidingWindow(limit: Cost, perMs: number, options?: NamedOptions): Limit;
+  /** Never more than `limit` units in any `perMs` milliseconds. */
+  static slidingLog(limit: Cost, perMs: number, options?: SlidingLogOptions): Limit;
+  /** At most `limit` units in flight: a decision's are given back by `release`, else after `expiresMs`. */
+  static concurrency(limit: Cost, expiresMs: number, options?: NamedOptions): Limit;
   /** Refuses everything. */
   static deny(): Limit;
   /** Admits everything. */

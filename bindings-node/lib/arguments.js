@@ -26,6 +26,12 @@ function key(value) {
   throw new MirabError('invalid_argument', `key ${show(value)}: it must be a string or bytes (Buffer, Uint8Array)`);
 }
 
+/** The same for what is kept: bytes are copied, since their owner may change them. */
+function ownKey(value) {
+  const given = key(value);
+  return typeof given === 'string' ? given : Uint8Array.from(given);
+}
+
 function text(what, value, kind = 'invalid_argument') {
   if (typeof value === 'string') return value;
   throw new MirabError(kind, `${what} ${show(value)}: it must be a string`);
@@ -71,4 +77,4 @@ function distance(a, b) {
   return row[b.length];
 }
 
-module.exports = { integer, key, nearest, number, options, show, text };
+module.exports = { integer, key, nearest, number, options, ownKey, show, text };

@@ -1,13 +1,33 @@
 'use strict';
 
-/** Where the numbers of the first standing start, and how many each has; `src/decision.rs` writes them. */
-const HEAD = 12;
-const STANDING = 5;
+const check = require('./arguments.js');
+const { MirabError } = require('./error.js');
+
+/** Where the receipt and the first standing start, and how long each is; `src/decision.rs` writes them. */
 const HELD = 10;
+const RECEIPT = 12;
+const HEAD = 17;
+const STANDING = 5;
+
+let takenBy;
+let isLeased;
 
 /** The answer of a limiter. Milliseconds, with fractions down to the microsecond. */
 class Decision {
-  constructor(numbers, names) {
+  #key;
+  #receipt;
+
+  static {
+    takenBy = (decision) => {
+      if (decision !== null && typeof decision === 'object' && #receipt in decision) return [decision.#key, ...decision.#receipt];
+      throw new MirabError('invalid_argument', `decision ${check.show(decision)}: it must be a Decision, as acquire gives it`);
+    };
+    isLeased = (decision) => decision.#receipt[3] !== 0 || decision.#receipt[4] !== 0;
+  }
+
+  constructor(numbers, names, key) {
+    this.#key = key;
+    this.#receipt = [numbers[RECEIPT], numbers[RECEIPT + 1], numbers[RECEIPT + 2], numbers[RECEIPT + 3], numbers[RECEIPT + 4]];
     this.allowed = numbers[0] === 1;
     this.limit = numbers[1];
     this.used = numbers[2];
@@ -40,4 +60,4 @@ function ms(us) {
   return us < 0 ? undefined : us / 1000;
 }
 
-module.exports = { Decision, heldOf };
+module.exports = { Decision, heldOf, isLeased, takenBy };

@@ -5,6 +5,9 @@ const { MirabError } = require('./error.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
 
+/** Node's longest timer; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 const DRAFTS = ['draft-6', 'draft-7', 'draft-8'];
 
 /** Options of express-rate-limit that mirab does not have yet, with the value that asks for nothing. */
@@ -20,7 +23,7 @@ const LATER = {
 const KNOWN = [
   'windowMs', 'limit', 'max', 'message', 'statusCode', 'handler', 'legacyHeaders', 'headers', 'standardHeaders',
   'identifier', 'requestPropertyName', 'skip', 'keyGenerator', 'ipv6Subnet', 'passOnStoreError',
-  'limits', 'store', 'clock', 'prefix',
+  'limits', 'store', 'clock', 'prefix', 'maxHold',
 ];
 
 /** What the middleware works with: every option checked, every default filled in. */
@@ -53,6 +56,7 @@ function readOptions(given) {
     store: uri(options.store ?? 'memory:'),
     clock: options.clock,
     prefix: check.text('prefix', options.prefix ?? ''),
+    maxHold: milliseconds('maxHold', options.maxHold ?? 1000),
   });
 }
 
@@ -87,6 +91,12 @@ function subnet(value) {
 function status(value) {
   if (Number.isInteger(value) && value >= 200 && value <= 999) return value;
   throw invalid('statusCode', value, 'it must be an HTTP status from 200 to 999');
+}
+
+/** A time that a timer can wait. */
+function milliseconds(name, value) {
+  if (typeof value === 'number' && value >= 0 && value < MAX_TIMER_MS) return value;
+  throw invalid(name, value, `it must be milliseconds, from 0 and below ${MAX_TIMER_MS} (2^31-1)`);
 }
 
 function uri(value) {

@@ -38,6 +38,8 @@ declare namespace rateLimit {
     clock?: Clock | undefined;
     /** Put before every key, so that limiters with equal limits on one store do not share. */
     prefix?: string | undefined;
+    /** The longest, in milliseconds, that a `leaky_bucket` may hold a request; a longer queue is an error. Default 1000. */
+    maxHold?: number | undefined;
     message?: Valued<any>;
     /** Default 429. */
     statusCode?: number | undefined;

@@ -3,6 +3,8 @@
 const { show } = require('./arguments.js');
 const { MirabError } = require('./error.js');
 const native = require('./native.js');
+const { isLeased } = require('./decision.js');
+const { checkHolds, hasEnded, hold, whenEnded } = require('./express-hold.js');
 const { ipKeyGenerator, readOptions } = require('./express-options.js');
 const { Limiter, acquireHeld, nowMs } = require('./limiter.js');
 
@@ -13,6 +15,7 @@ const ANONYMOUS = 'anonymous';
 function rateLimit(options) {
   const config = readOptions(options);
   const limiter = new Limiter(config.limits, { store: config.store, clock: config.clock });
+  checkHolds(limiter, config.maxHold);
   const families = familiesOf(config);
   const warn = oncePerReason();
 
@@ -40,6 +43,7 @@ function rateLimit(options) {
       return true;
     }
     const { decision, held } = outcome;
+    if (isLeased(decision)) whenEnded(response, () => release(decision));
     try {
       const now = nowMs(limiter);
       request[config.requestPropertyName] = infoOf(decision, key, now);
@@ -50,9 +54,21 @@ function rateLimit(options) {
     } finally {
       native.decisionFree(held);
     }
-    if (decision.allowed) return true;
-    await (config.handler ?? refuse)(request, response, next, config);
-    return false;
+    if (!decision.allowed) {
+      await (config.handler ?? refuse)(request, response, next, config);
+      return false;
+    }
+    if (decision.delayMs > 0) return hold(response, decision.delayMs);
+    return !(isLeased(decision) && hasEnded(response)); // what he took was given back already
+  }
+
+  /** Frees the places of a response that has ended; where that fails they free themselves in time. */
+  async function release(decision) {
+    try {
+      await limiter.release(decision);
+    } catch (error) {
+      warn(`a place could not be given back and is taken until it expires: ${error.message}`);
+    }
   }
 
   async function keyOf(request, response) {

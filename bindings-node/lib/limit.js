@@ -15,7 +15,7 @@ class Limit {
   #scope;
 
   constructor(own, text, scope = '') {
-    if (own !== OWN) throw new MirabError('unsupported', 'a Limit is made by Limit.parse, Limit.tokenBucket or Limit.fixedWindow');
+    if (own !== OWN) throw new MirabError('unsupported', 'a Limit is made by Limit.parse, or by the method of its algorithm, such as Limit.tokenBucket');
     this.#text = text;
     this.#scope = scope;
   }
@@ -52,6 +52,45 @@ class Limit {
       check.number('perMs', perMs, INVALID),
       check.text('anchor', anchor, INVALID),
     );
+    return named(text, name);
+  }
+
+  /** `leakyBucket(limit, perMs, { queue, name })`: admitted requests leave at the rate; `queue` of them may wait. */
+  static leakyBucket(limit, perMs, options) {
+    const { queue = 0, name } = check.options('the options of leakyBucket', options, ['queue', 'name']);
+    const text = native.limitLeakyBucket(
+      check.integer('limit', limit, INVALID),
+      check.number('perMs', perMs, INVALID),
+      check.integer('queue', queue, INVALID),
+    );
+    return named(text, name);
+  }
+
+  /** `slidingWindow(limit, perMs, { name })`: the window before this one counts by its overlap. */
+  static slidingWindow(limit, perMs, options) {
+    const { name } = check.options('the options of slidingWindow', options, ['name']);
+    const text = native.limitSlidingWindow(check.integer('limit', limit, INVALID), check.number('perMs', perMs, INVALID));
+    return named(text, name);
+  }
+
+  /**
+   * `slidingLog(limit, perMs, { buckets, name })`: never more than the limit in any `perMs`; with
+   * `buckets`, which divide `perMs`, that many counters in place of an entry a request.
+   */
+  static slidingLog(limit, perMs, options) {
+    const { buckets, name } = check.options('the options of slidingLog', options, ['buckets', 'name']);
+    const text = native.limitSlidingLog(
+      check.integer('limit', limit, INVALID),
+      check.number('perMs', perMs, INVALID),
+      buckets === undefined ? undefined : check.integer('buckets', buckets, INVALID),
+    );
+    return named(text, name);
+  }
+
+  /** `concurrency(limit, expiresMs, { name })`: at most `limit` in flight; what is never released ends after `expiresMs`. */
+  static concurrency(limit, expiresMs, options) {
+    const { name } = check.options('the options of concurrency', options, ['name']);
+    const text = native.limitConcurrency(check.integer('limit', limit, INVALID), check.number('expiresMs', expiresMs, INVALID));
     return named(text, name);
   }
 

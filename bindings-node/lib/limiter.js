@@ -2,7 +2,7 @@
 
 const check = require('./arguments.js');
 const { clockOf } = require('./clock.js');
-const { Decision, heldOf } = require('./decision.js');
+const { Decision, heldOf, takenBy } = require('./decision.js');
 const { MirabError } = require('./error.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
@@ -16,6 +16,7 @@ const registry = new FinalizationRegistry((handle) => native.limiterFree(handle)
 
 let acquireHeld;
 let nowMs;
+let textsOf;
 
 /** Limits on a store. Keys are text or bytes; a cost is an integer from 0 to 2^53. */
 class Limiter {
@@ -28,6 +29,7 @@ class Limiter {
   static {
     acquireHeld = (limiter, key) => limiter.#acquireHeld(key);
     nowMs = (limiter) => limiter.#nowMs();
+    textsOf = (limiter) => native.limiterTexts(limiter.#handle);
   }
 
   constructor(limits, options) {
@@ -51,8 +53,9 @@ class Limiter {
   /** Takes `cost` units of `key` if they are there, and says so in a Decision. */
   async acquire(key, cost = 1) {
     if (this.#local) return this.acquireSync(key, cost);
-    const numbers = await native.acquireAsync(this.#handle, check.key(key), check.integer('cost', cost), this.#time());
-    return new Decision(numbers, this.#names);
+    const own = check.ownKey(key);
+    const numbers = await native.acquireAsync(this.#handle, own, check.integer('cost', cost), this.#time());
+    return new Decision(numbers, this.#names, own);
   }
 
   /** As `acquire`, but only yes or no. */
@@ -64,8 +67,16 @@ class Limiter {
   /** Whether `cost` would be admitted now, and what is left; takes nothing. */
   async peek(key, cost = 1) {
     if (this.#local) return this.peekSync(key, cost);
-    const numbers = await native.peekAsync(this.#handle, check.key(key), check.integer('cost', cost), this.#time());
-    return new Decision(numbers, this.#names);
+    const own = check.ownKey(key);
+    const numbers = await native.peekAsync(this.#handle, own, check.integer('cost', cost), this.#time());
+    return new Decision(numbers, this.#names, own);
+  }
+
+  /** Ends the leases that a decision took (`concurrency`); how many still counted, 0 the second time. */
+  async release(decision) {
+    if (this.#local) return this.releaseSync(decision);
+    const [key, steady, wall, cost, high, low] = takenBy(decision);
+    return native.releaseAsync(this.#handle, key, cost, this.#time(), steady, wall, high, low);
   }
 
   /** Forgets what `key` has used. */
@@ -76,8 +87,9 @@ class Limiter {
 
   acquireSync(key, cost = 1) {
     this.#checkLocal('acquire');
-    native.acquire(this.#handle, check.key(key), check.integer('cost', cost), this.#time());
-    return new Decision(native.results, this.#names);
+    const own = check.ownKey(key);
+    native.acquire(this.#handle, own, check.integer('cost', cost), this.#time());
+    return new Decision(native.results, this.#names, own);
   }
 
   allowSync(key, cost = 1) {
@@ -87,8 +99,15 @@ class Limiter {
 
   peekSync(key, cost = 1) {
     this.#checkLocal('peek');
-    native.peek(this.#handle, check.key(key), check.integer('cost', cost), this.#time());
-    return new Decision(native.results, this.#names);
+    const own = check.ownKey(key);
+    native.peek(this.#handle, own, check.integer('cost', cost), this.#time());
+    return new Decision(native.results, this.#names, own);
+  }
+
+  releaseSync(decision) {
+    this.#checkLocal('release');
+    const [key, steady, wall, cost, high, low] = takenBy(decision);
+    return native.release(this.#handle, key, cost, this.#time(), steady, wall, high, low);
   }
 
   resetSync(key) {
@@ -104,12 +123,12 @@ class Limiter {
     this.#handle = CLOSED;
   }
 
-  /** A decision, and the number under which the addon holds it for its headers, until it is freed. */
+  /** A decision on a text key, and the number under which the addon holds it for its headers, until it is freed. */
   async #acquireHeld(key) {
     let numbers = native.results;
-    if (this.#local) native.acquireHeld(this.#handle, check.key(key), 1, this.#time());
-    else numbers = await native.acquireHeldAsync(this.#handle, check.key(key), 1, this.#time());
-    return { decision: new Decision(numbers, this.#names), held: heldOf(numbers) };
+    if (this.#local) native.acquireHeld(this.#handle, key, 1, this.#time());
+    else numbers = await native.acquireHeldAsync(this.#handle, key, 1, this.#time());
+    return { decision: new Decision(numbers, this.#names, key), held: heldOf(numbers) };
   }
 
   /** What its clock says, when it is a function: read here, once a decision. */
@@ -123,4 +142,4 @@ class Limiter {
   }
 }
 
-module.exports = { Limiter, acquireHeld, nowMs };
+module.exports = { Limiter, acquireHeld, nowMs, textsOf };

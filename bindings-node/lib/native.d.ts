@@ -14,6 +14,10 @@ export function limitParse(text: string): string;
 export function limitTokenBucket(limit: number, perMs: number, capacity?: number): string;
 export function limitTokenBucketRefilled(capacity: number, refillRate: string): string;
 export function limitFixedWindow(limit: number, perMs: number, anchor: string): string;
+export function limitLeakyBucket(limit: number, perMs: number, queue: number): string;
+export function limitSlidingWindow(limit: number, perMs: number): string;
+export function limitSlidingLog(limit: number, perMs: number, buckets?: number): string;
+export function limitConcurrency(limit: number, expiresMs: number): string;
 export function limitDeny(): string;
 export function limitUnlimited(): string;
 export function limitWithName(text: string, name: string): string;
@@ -31,18 +35,25 @@ export function limiterFree(limiter: number): void;
 export function limiterClose(limiter: number): void;
 export function limiterIsLocal(limiter: number): boolean;
 export function limiterNames(limiter: number): string[];
+export function limiterTexts(limiter: number): string[];
 
 export function acquire(limiter: number, key: Key, cost: number, time?: number): void;
 export function acquireHeld(limiter: number, key: Key, cost: number, time?: number): void;
 export function allow(limiter: number, key: Key, cost: number, time?: number): boolean;
 export function peek(limiter: number, key: Key, cost: number, time?: number): void;
 export function reset(limiter: number, key: Key, cost: 0, time?: number): void;
+export function release(
+  limiter: number, key: Key, cost: number, time: number | undefined, steady: number, wall: number, leaseHigh: number, leaseLow: number,
+): number;
 
 export function acquireAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
 export function acquireHeldAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
 export function allowAsync(limiter: number, key: Key, cost: number, time?: number): Promise<boolean>;
 export function peekAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
 export function resetAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<void>;
+export function releaseAsync(
+  limiter: number, key: Key, cost: number, time: number | undefined, steady: number, wall: number, leaseHigh: number, leaseLow: number,
+): Promise<number>;
 
 export function decisionFree(held: number): void;
 export function httpHeaders(held: number, families: string[], policyName: string | undefined, partitionKey: string | undefined, unixMs: number): string[];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mirab::{Decision, Result};
+use mirab::{Decision, Receipt, Result};
 
 use crate::js::{Call, Context, IntoJs, Value};
 
@@ -22,8 +22,9 @@ impl Outcome {
     }
 
     /// allowed, limit, used, remaining, retry after, reset after, delay, never, degraded, which
-    /// limit decided, the number of the held decision, how many limits; then of each limit
-    /// limit, used, remaining, reset after, next after. Durations are microseconds; -1: absent.
+    /// limit decided, the number of the held decision, how many limits; the five numbers of its
+    /// receipt, all 0 when it took nothing; then of each limit limit, used, remaining, reset after,
+    /// next after. Durations are microseconds; -1: absent.
     fn numbers(&self, context: &Context<'_>) -> impl Iterator<Item = f64> {
         let d = &self.decision;
         let held = self.held.then(|| context.state().decisions.borrow_mut().insert(d.clone()));
@@ -41,7 +42,8 @@ impl Outcome {
             number(held),
             d.standings().len() as f64,
         ];
-        head.into_iter().chain(d.standings().iter().flat_map(|s| {
+        let receipt = d.receipt().map_or([0; 5], Receipt::to_parts).map(|part| part as f64);
+        head.into_iter().chain(receipt).chain(d.standings().iter().flat_map(|s| {
             let counts = [s.limit, s.used, s.remaining].map(|count| count as f64);
             counts.into_iter().chain([us(Some(s.reset_after)), us(s.next_after)])
         }))

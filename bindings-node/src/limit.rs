@@ -40,6 +40,31 @@ pub fn fixed_window(call: &Call<'_>) -> Result<Value> {
     text(call, &Limit::fixed_window(call.integer(0)?, per(call, 1)?, anchor)?)
 }
 
+/// `(limit, perMs, queue) => text`.
+pub fn leaky_bucket(call: &Call<'_>) -> Result<Value> {
+    text(call, &Limit::leaky_bucket(call.integer(0)?, per(call, 1)?, call.integer(2)?)?)
+}
+
+/// `(limit, perMs) => text`.
+pub fn sliding_window(call: &Call<'_>) -> Result<Value> {
+    text(call, &Limit::sliding_window(call.integer(0)?, per(call, 1)?)?)
+}
+
+/// `(limit, perMs, buckets?) => text`.
+pub fn sliding_log(call: &Call<'_>) -> Result<Value> {
+    let limit = Limit::sliding_log(call.integer(0)?, per(call, 1)?)?;
+    match call.number_or_none(2) {
+        Some(buckets) => text(call, &limit.with_buckets(buckets as u64)?),
+        None => text(call, &limit),
+    }
+}
+
+/// `(limit, expiresMs) => text`.
+pub fn concurrency(call: &Call<'_>) -> Result<Value> {
+    let expires = duration::from_millis("expiresMs", call.number(1)?)?;
+    text(call, &Limit::concurrency(call.integer(0)?, expires)?)
+}
+
 /// `() => text`.
 pub fn deny(call: &Call<'_>) -> Result<Value> {
     text(call, &Limit::deny())

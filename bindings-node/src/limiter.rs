@@ -1,7 +1,7 @@
 //! Limiters. Keys are a string or a `Uint8Array`; a time is what a JavaScript clock said, in
 //! milliseconds since 1970, or `undefined` for the limiter's own clock.
 
-use mirab::{Error, ErrorKind, Limiter, Policy, Result, Store, Time};
+use mirab::{Error, ErrorKind, Limiter, Policy, Receipt, Result, Store, Time};
 
 use crate::clock;
 use crate::decision::Outcome;
@@ -54,6 +54,14 @@ pub fn names(call: &Call<'_>) -> Result<Value> {
     })
 }
 
+/// `(limiter) => string[]`: its limits in canonical notation, in their order.
+pub fn texts(call: &Call<'_>) -> Result<Value> {
+    with(call, |limiter| {
+        let texts = limiter.policy().limits().iter().map(ToString::to_string);
+        call.give(texts.collect::<Vec<_>>())
+    })
+}
+
 /// `(limiter, key, cost, time?)`: the decision goes to the shared array; so in the next two.
 pub fn acquire(call: &Call<'_>) -> Result<Value> {
     now(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Outcome::told))?.write(call)
@@ -77,6 +85,13 @@ pub fn allow(call: &Call<'_>) -> Result<Value> {
 /// `(limiter, key, 0, time?)`.
 pub fn reset(call: &Call<'_>) -> Result<Value> {
     call.give(now(call, |limiter, key, _, time| limiter.reset_at(key, time))?)
+}
+
+/// `(limiter, key, cost, time?, steady, wall, leaseHigh, leaseLow) => number`: how many leases ended; a
+/// receipt's cost stands where other operations have theirs.
+pub fn release(call: &Call<'_>) -> Result<Value> {
+    let receipt = receipt(call)?;
+    call.give(now(call, |limiter, key, _, time| limiter.release_at(key, receipt, time))? as f64)
 }
 
 /// `(limiter, key, cost, time?) => Promise<number[]>`: the numbers of the decision.
@@ -104,6 +119,12 @@ pub fn reset_async(call: &Call<'_>) -> Result<Value> {
     later(call, |limiter, key, _, time| limiter.reset_at(key, time))
 }
 
+/// As `release`, a promise.
+pub fn release_async(call: &Call<'_>) -> Result<Value> {
+    let receipt = receipt(call)?;
+    later(call, move |limiter, key, _, time| limiter.release_at(key, receipt, time).map(|ended| ended as f64))
+}
+
 /// Runs an operation on the arguments `(limiter, key, cost, time?)`, in this call.
 fn now<T>(call: &Call<'_>, run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T>) -> Result<T> {
     let cost = call.integer(2)?;
@@ -123,6 +144,12 @@ fn later<T: IntoJs + Send + 'static>(
     let time = read_time(call, &limiter)?;
     let key = call.with_bytes(1, |key| Ok(key.to_vec()))?;
     call.promise(move || run(&limiter, &key, cost, time))
+}
+
+/// What a decision took, from the numbers that `decision.rs` gave.
+fn receipt(call: &Call<'_>) -> Result<Receipt> {
+    let [steady, wall, cost, high, low] = [4, 5, 2, 6, 7].map(|index| call.integer(index));
+    Ok(Receipt::from_parts([steady?, wall?, cost?, high?, low?]))
 }
 
 fn read_time(call: &Call<'_>, limiter: &Limiter) -> Result<Time> {

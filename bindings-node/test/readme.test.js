@@ -5,6 +5,7 @@ const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const test = require('node:test');
 
+const mirab = require('..');
 const { ROOT, node, serve } = require('./helpers.js');
 
 const text = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -16,8 +17,26 @@ test('the first example prints what it promises, word for word', async () => {
   assert.equal(stdout, blocks('text')[0]);
 });
 
+test('the table of limits says the same on both sides', () => {
+  const rows = [...text.matchAll(/^\| (`[^|]*) \| (`Limit[^|]*) \|/gm)];
+  assert.equal(rows.length, 7);
+  for (const [, notations, constructors] of rows) {
+    const of = (cell) => [...cell.matchAll(/`([^`]*)`/g)].map((match) => match[1]);
+    const made = of(constructors).map((code) => new Function('Limit', `return ${code}`)(mirab.Limit));
+    assert.deepEqual(made.map(String), of(notations).map((notation) => String(mirab.Limit.parse(notation))));
+  }
+});
+
+test('the example of concurrency gives back what it took', async () => {
+  const limiter = new mirab.Limiter('concurrency: 2 for 30s');
+  const run = new Function('limiter', 'makeReport', `return (async () => { ${blocks('js')[1]} })()`);
+  await run(limiter, async () => assert.equal((await limiter.peek('report')).used, 1));
+  await assert.rejects(run(limiter, () => Promise.reject(new Error('mine'))), /mine/);
+  assert.equal((await limiter.peek('report')).used, 0);
+});
+
 test('the Express example starts, and limits a login', async () => {
-  const example = blocks('js')[1].replace('redis://127.0.0.1:6379', process.env.MIRAB_TEST_REDIS);
+  const example = blocks('js')[2].replace('redis://127.0.0.1:6379', process.env.MIRAB_TEST_REDIS);
   const app = new Function('require', `${example}\nreturn app;`)(require);
   await serve(app, async (ask) => {
     const { status, headers } = await ask('/');
@@ -29,6 +48,6 @@ test('the Express example starts, and limits a login', async () => {
 test('the bare server answers', async () => {
   let listener;
   const http = { createServer: (given) => (listener = given) };
-  new Function('http', 'rateLimit', blocks('js')[2])(http, require('mirab/express').rateLimit);
+  new Function('http', 'rateLimit', blocks('js')[3])(http, require('mirab/express').rateLimit);
   await serve(listener, async (ask) => assert.equal((await ask()).body, 'welcome'));
 });

@@ -23,8 +23,14 @@ const stores = {
 
 const makers = {
   token_bucket: ({ limit, period_us, capacity }) => Limit.tokenBucket(limit, period_us / 1000, { capacity }),
+  leaky_bucket: ({ limit, period_us, queue }) => Limit.leakyBucket(limit, period_us / 1000, { queue }),
+  sliding_window: ({ limit, period_us }) => Limit.slidingWindow(limit, period_us / 1000),
+  sliding_log: ({ limit, period_us, buckets }) => Limit.slidingLog(limit, period_us / 1000, { buckets }),
   fixed_window: ({ limit, period_us, anchor }) => Limit.fixedWindow(limit, period_us / 1000, { anchor }),
 };
+
+/** The largest cost that can pass: a queue has one place more, for the one being served. */
+const capacityOf = ({ limit, capacity, queue }) => capacity ?? (queue === undefined ? limit : queue + 1);
 
 const ms = (us) => us / 1000;
 
@@ -52,7 +58,7 @@ for (const { name, limit, steps } of cases) {
           },
           `step ${index}`,
         );
-        assert.equal(rest.limit, limit.capacity ?? limit.limit);
+        assert.equal(rest.limit, capacityOf(limit));
       }
       limiter.close();
     });

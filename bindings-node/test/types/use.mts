@@ -13,20 +13,24 @@ const limits: Limits = [Limit.tokenBucket(5, 60_000, { capacity: 9 }), Limit.tok
 const limiter = new Limiter(limits, { store: 'memory:', clock, onStoreFailure: 'raise' });
 new Limiter(Limit.fixedWindow(5, us, { anchor: 'first', name: 'login' }).withScope('/login'), { clock: Date.now });
 
+new Limiter([Limit.leakyBucket(5, 1000, { queue: 9n }), Limit.slidingWindow(5, 1000, { name: 'w' }), Limit.slidingLog(5, 1000, { buckets: 2 })]);
+const flying = new Limiter(Limit.concurrency(20, 30_000));
+
 const decision: Decision = await limiter.acquire('user:42', 2n);
 const wait: number | undefined = decision.retryAfterMs;
 const standing: Standing | undefined = decision.standings[0];
 if (await limiter.allow(new Uint8Array([1]))) limiter.resetSync(Buffer.from('k'));
+const ended: number = (await flying.release(decision)) + flying.releaseSync(decision);
 try {
   limiter.peekSync('k');
 } catch (error) {
   if (error instanceof MirabError && error.code === 'MIRAB_STORE_TIMEOUT') {
     const kind: MirabErrorKind = error.kind;
-    console.log(kind, wait, standing?.nextAfterMs);
+    console.log(kind, ended, wait, standing?.nextAfterMs);
   }
 }
 
-const options: Options = { limits: '5/minute', keyGenerator: (request) => ipKeyGenerator(request.ip, 64), standardHeaders: 'draft-8' };
+const options: Options = { limits: '5/minute', maxHold: 500, keyGenerator: (request) => ipKeyGenerator(request.ip, 64), standardHeaders: 'draft-8' };
 const app = express();
 app.use(rateLimit(options));
 app.get('/', named({ windowMs: 1000, limit: 2, skip: async (request) => request.get('x') === 'y' }), (_request, response) => {
@@ -48,6 +52,10 @@ rateLimit({ standardHeaders: 'draft-5' });
 void limiter.acquire(42);
 // @ts-expect-error a cost is no text
 void limiter.acquire('k', '1');
+// @ts-expect-error a key is not what was decided
+void limiter.release('k');
+// @ts-expect-error a log has no queue
+Limit.slidingLog(5, 1000, { queue: 5 });
 // @ts-expect-error a bucket needs its rate
 Limit.tokenBucket({ capacity: 5 });
 // @ts-expect-error made by static methods
