@@ -10,8 +10,43 @@ use crate::{Result, duration};
 /// How often a place under a concurrency limit is asked for: a release is not announced.
 const POLL: Duration = Duration::from_millis(20);
 
+impl Limiter {
+    /// Waits until `cost` is admitted and due, or the timeout has passed: without one for ever.
+    ///
+    /// It never fails for a refusal: the last decision is returned. At once when no wait helps, and when
+    /// `retry_after` lies beyond the timeout. Else it sleeps `retry_after` (and an admitted leaky
+    /// request's `delay`, where that is within the timeout), and asks again; no order among waiters is
+    /// promised. On a manual clock it advances the clock and takes no time.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), and `closed` when it is closed meanwhile.
+    pub fn wait(&self, key: impl AsRef<[u8]>, cost: u64, timeout: Option<Duration>) -> Result<Decision> {
+        let mut waiter = self.waiter(key, cost, timeout);
+        loop {
+            match waiter.step()? {
+                Step::Done(decision) => return Ok(decision),
+                Step::Sleep(wait) => self.sleep(wait)?,
+            }
+        }
+    }
+
+    /// [`wait`](Self::wait) as steps, for those who sleep in a way of their own.
+    pub fn waiter(&self, key: impl AsRef<[u8]>, cost: u64, timeout: Option<Duration>) -> Waiter {
+        Waiter::new(self, key.as_ref(), cost, timeout)
+    }
+
+    /// Sleeps, unless the limiter is closed: then it is the error `closed`, at once.
+    ///
+    /// # Errors
+    /// `closed`.
+    pub fn sleep(&self, time: Duration) -> Result<()> {
+        self.closing().sleep(time)
+    }
+}
+
 /// What a waiter does next.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is matched at once, and a box would cost more")]
 pub enum Step {
     /// Sleep so long, then ask for the next step. Never on a manual clock: that was advanced.
     Sleep(Duration),

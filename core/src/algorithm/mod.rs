@@ -265,11 +265,7 @@ impl Algorithm {
             (Self::SlidingLog(it), State::Log(log)) => it.refund(log, steady, units, (at, receipt.cost)),
             (Self::SlidingBuckets(it), State::Buckets(buckets)) => it.refund(buckets, steady, units, at),
             (Self::Concurrency(_), State::Leases(leases)) => {
-                if leases.release(receipt.lease, steady) {
-                    units
-                } else {
-                    0
-                }
+                u64::from(leases.release(receipt.lease, steady)) * units
             }
             _ => 0,
         }

@@ -45,6 +45,8 @@ pub(super) struct Table {
     blocks: HashTable<Block>,
     /// Where the next search for something to evict begins.
     cursor: usize,
+    /// How many were evicted since the whole table was swept.
+    since_sweep: usize,
 }
 
 struct Entry {
@@ -78,11 +80,11 @@ impl Table {
 
     /// Adds a state that is not there yet; `time` is what eviction goes by.
     pub fn insert(&mut self, fingerprint: Fingerprint, state: State, time: Time, bounds: &Bounds) {
-        if self.entries.len() == self.entries.capacity() {
-            self.make_room(time, bounds);
-        }
         if bounds.are_reached() && !self.evict(state.end(), time, bounds) {
             return;
+        }
+        if self.entries.len() == self.entries.capacity() {
+            self.make_room(time, bounds);
         }
         let entry = Entry { fingerprint, state };
         self.entries.insert_unique(fingerprint.low, entry, |entry| entry.fingerprint.low);
@@ -114,21 +116,24 @@ impl Table {
     /// Before a table grows it drops what says nothing any more: the work is paid by the inserts
     /// since the last time, and no thread is needed.
     fn make_room(&mut self, time: Time, bounds: &Bounds) {
-        self.sweep(time, bounds);
-        let capacity = self.entries.capacity();
-        if self.entries.len() >= capacity.div_ceil(2) {
-            self.entries.reserve((capacity + 1).max(LEAST_ROOM), |entry| entry.fingerprint.low);
+        self.sweep(time, margin(time), bounds);
+        // The table itself decides whether it grows, or only clears the traces of what was removed.
+        let spare = self.entries.capacity() - self.entries.len();
+        if spare <= self.entries.len() / 4 {
+            self.entries.reserve((spare + 1).max(LEAST_ROOM), |entry| entry.fingerprint.low);
         }
     }
 
-    fn sweep(&mut self, time: Time, bounds: &Bounds) {
-        // Kept a little longer, so that a clock that steps back finds what it had written.
-        let margin = if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US };
+    /// Forgets what has said nothing for so long; how many entries that were.
+    fn sweep(&mut self, time: Time, margin: u64, bounds: &Bounds) -> usize {
         let Now { steady, wall } = clock::resolve(time, true);
         let past = Now { steady: steady.saturating_sub(margin), wall: wall.saturating_sub(margin) };
         let before = self.entries.len();
         self.entries.retain(|entry| !entry.state.is_spent(past));
-        bounds.left(before - self.entries.len());
+        self.since_sweep = 0;
+        let forgotten = before - self.entries.len();
+        bounds.left(forgotten);
+        forgotten
     }
 
     /// Makes a place for a state that owes until `end`, in a store that is full: first by what says
@@ -136,6 +141,12 @@ impl Table {
     fn evict(&mut self, end: u64, time: Time, bounds: &Bounds) -> bool {
         let (spent, least) = self.sample(time, bounds);
         if spent > 0 {
+            return true;
+        }
+        // Something that says nothing may lie elsewhere: a look at all of it, as often as its cost is no
+        // more than that of the samples.
+        self.since_sweep += 1;
+        if self.since_sweep > self.entries.len() / SAMPLE && self.sweep(time, 0, bounds) > 0 {
             return true;
         }
         bounds.evicted();
@@ -173,4 +184,10 @@ impl Table {
         bounds.left(spent);
         (spent, least)
     }
+}
+
+/// How much longer than it must be a state is kept while there is room, so that a clock that steps back
+/// finds what it had written.
+fn margin(time: Time) -> u64 {
+    if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US }
 }

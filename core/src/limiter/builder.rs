@@ -1,0 +1,64 @@
+//! The builder of a limiter.
+
+use std::sync::Arc;
+
+use super::{Closing, Inner, Limiter};
+use crate::Result;
+use crate::clock::Clock;
+use crate::failure::OnStoreFailure;
+use crate::policy::Policy;
+use crate::stats::Counters;
+use crate::store::Store;
+
+/// Builds a [`Limiter`]; see [`Limiter::builder`].
+#[derive(Debug)]
+pub struct LimiterBuilder {
+    policy: Policy,
+    store: Store,
+    clock: Clock,
+}
+
+impl LimiterBuilder {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self { policy, store: Store::default(), clock: Clock::default() }
+    }
+
+    /// Keeps the state in `store`.
+    #[must_use]
+    pub fn store(mut self, store: Store) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Takes the time from `clock` in place of the store's own.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
+        self.clock = clock.into();
+        self
+    }
+
+    /// Says what happens when the store fails.
+    #[must_use]
+    pub fn on_store_failure(self, choice: OnStoreFailure) -> Self {
+        match choice {
+            OnStoreFailure::Raise => self,
+        }
+    }
+
+    /// The limiter. Nothing is started and no socket is opened.
+    ///
+    /// # Errors
+    /// None today; options that contradict each other will be refused here.
+    pub fn build(self) -> Result<Limiter> {
+        let Self { policy, store, clock } = self;
+        Ok(Limiter {
+            inner: Arc::new(Inner {
+                policy,
+                store,
+                clock,
+                counters: Counters::default(),
+                closing: Closing::default(),
+            }),
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! Several keys in one step.
+
+use super::Limiter;
+use crate::clock::Time;
+use crate::decision::Decision;
+use crate::store::charge::{Group, Mode, Outcome};
+use crate::{Error, ErrorKind, Result, key};
+
+impl Limiter {
+    /// Acquires for several keys in one step: each key with its cost is all or nothing for itself, in
+    /// their order; the same key twice counts twice.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire); the message names the item's index. Then nothing stays charged.
+    pub fn acquire_many<K: AsRef<[u8]>>(&self, items: &[(K, u64)]) -> Result<Vec<Decision>> {
+        self.acquire_many_at(items, self.read_clock()?)
+    }
+
+    /// [`acquire_many`](Self::acquire_many) at a time that was read before.
+    ///
+    /// # Errors
+    /// As [`acquire_many`](Self::acquire_many).
+    pub fn acquire_many_at<K: AsRef<[u8]>>(&self, items: &[(K, u64)], time: Time) -> Result<Vec<Decision>> {
+        self.check_open()?;
+        let named = |index: usize, error: Error| Error::new(error.kind(), format!("item {index}: {error}"));
+        for (index, (key, cost)) in items.iter().enumerate() {
+            key::check(key.as_ref())
+                .and_then(|()| key::check_cost(*cost))
+                .map_err(|error| named(index, error))?;
+        }
+        let groups: Vec<Group<'_>> =
+            items.iter().map(|(key, cost)| self.inner.policy.group(key.as_ref(), *cost)).collect();
+        let outcomes = self.inner.store.decide(&groups, Mode::Acquire, time)?;
+        let decide = |(group, outcome): (&Group<'_>, Result<Outcome>)| {
+            let decided = outcome.map(|outcome| Decision::new(group, Mode::Acquire, &outcome));
+            self.inner.counters.counted(decided, Decision::ended)
+        };
+        let mut decided: Vec<Result<Decision>> = groups.iter().zip(outcomes).map(decide).collect();
+        match decided.iter().position(Result::is_err) {
+            None => decided.into_iter().collect(),
+            Some(index) => {
+                let failed = decided.swap_remove(index).err();
+                for decision in decided.iter().flatten() {
+                    if let Some(receipt) = decision.settle() {
+                        self.refund_at(decision.key(), receipt, time)?;
+                    }
+                }
+                Err(failed
+                    .map_or_else(|| Error::new(ErrorKind::Internal, "no error"), |error| named(index, error)))
+            }
+        }
+    }
+}

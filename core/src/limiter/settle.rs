@@ -1,0 +1,122 @@
+//! What comes after a decision: giving back, settling at another cost, returning leases.
+
+use super::Limiter;
+use crate::clock::Time;
+use crate::decision::Decision;
+use crate::receipt::Receipt;
+use crate::store::charge::{Charge, Mode};
+use crate::store::{Given, Refund};
+use crate::{Result, key};
+
+impl Limiter {
+    /// Gives back what an admitted decision of this limiter took, never above full; leases end with it.
+    /// Returns the units given back, of several limits the most. It works once: 0 for a decision that
+    /// was refused, settled before, or has expired. Of a leaky bucket only the last in the queue may
+    /// leave, before its turn.
+    ///
+    /// # Errors
+    /// `closed`, and the store's errors.
+    pub fn refund(&self, decision: &Decision) -> Result<u64> {
+        let time = self.read_clock()?;
+        self.check_open()?;
+        match decision.settle() {
+            Some(receipt) => self.refund_at(decision.key(), receipt, time),
+            None => Ok(0),
+        }
+    }
+
+    /// [`refund`](Self::refund) of what a receipt for `key` says, at a time that was read before. That it
+    /// works once is the caller's to see to.
+    ///
+    /// # Errors
+    /// As [`refund`](Self::refund).
+    pub fn refund_at(&self, key: impl AsRef<[u8]>, receipt: Receipt, time: Time) -> Result<u64> {
+        let given = self.give_back(key.as_ref(), receipt, receipt.cost, |_| true, time)?;
+        Ok(given.into_iter().max().unwrap_or(0))
+    }
+
+    /// Settles an admitted decision at a cost that is known only afterwards: less than it took is given
+    /// back as by [`refund`](Self::refund), more is charged now, whatever is left, at most to empty: debt
+    /// beyond that is forgiven. It works once; leases go on. Nothing happens for a decision that was
+    /// refused or settled before.
+    ///
+    /// # Errors
+    /// `invalid_argument` for a cost outside 0 to 2^53, `closed`, and the store's errors.
+    pub fn commit(&self, decision: &Decision, actual: u64) -> Result<()> {
+        let time = self.read_clock()?;
+        self.check_open()?;
+        key::check_cost(actual)?;
+        match decision.settle() {
+            Some(receipt) => self.commit_at(decision.key(), receipt, actual, time),
+            None => Ok(()),
+        }
+    }
+
+    /// [`commit`](Self::commit) of what a receipt for `key` says, at a time that was read before. That it
+    /// works once is the caller's to see to.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_at(&self, key: impl AsRef<[u8]>, receipt: Receipt, actual: u64, time: Time) -> Result<()> {
+        self.check_open()?;
+        key::check(key.as_ref())?;
+        key::check_cost(actual)?;
+        let is_rate = |charge: &Charge<'_>| !charge.bucket.limit().is_concurrency();
+        if actual <= receipt.cost {
+            return self.give_back(key.as_ref(), receipt, receipt.cost - actual, is_rate, time).map(|_| ());
+        }
+        let mut group = self.inner.policy.group(key.as_ref(), actual - receipt.cost);
+        group.charges.retain(|charge| is_rate(charge));
+        if group.charges.is_empty() {
+            return Ok(());
+        }
+        let outcomes = self.inner.store.decide(std::slice::from_ref(&group), Mode::Charge, time)?;
+        outcomes.into_iter().try_for_each(|outcome| outcome.map(|_| ()))
+    }
+
+    /// Ends the leases that an admitted decision of this limiter took (`concurrency`); what its other
+    /// limits took stays charged. Returns how many leases still counted: 0 for a decision that was
+    /// refused, took no lease, was released before, or whose leases have expired.
+    ///
+    /// # Errors
+    /// `closed`, and the store's errors.
+    pub fn release(&self, decision: &Decision) -> Result<u64> {
+        match decision.receipt() {
+            Some(receipt) => self.release_at(decision.key(), receipt, self.read_clock()?),
+            None => self.check_open().map(|()| 0),
+        }
+    }
+
+    /// [`release`](Self::release) of what a receipt for `key` says, at a time that was read before.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub fn release_at(&self, key: impl AsRef<[u8]>, receipt: Receipt, time: Time) -> Result<u64> {
+        if receipt.lease.is_none() {
+            return self.check_open().map(|()| 0);
+        }
+        let leases = |charge: &Charge<'_>| charge.bucket.limit().is_concurrency();
+        let given = self.give_back(key.as_ref(), receipt, receipt.cost, leases, time)?;
+        Ok(given.into_iter().filter(|&units| units > 0).count() as u64)
+    }
+
+    fn give_back(
+        &self,
+        key: &[u8],
+        receipt: Receipt,
+        units: u64,
+        of: impl Fn(&Charge<'_>) -> bool,
+        time: Time,
+    ) -> Result<Given> {
+        self.check_open()?;
+        key::check(key)?;
+        let mut group = self.inner.policy.group(key, units);
+        group.charges.retain(|charge| of(charge));
+        if units == 0 {
+            return Ok(Given::new());
+        }
+        let given = self.inner.store.refund(&Refund { charges: &group.charges, receipt }, time)?;
+        self.inner.counters.refunded(given.iter().copied().max().unwrap_or(0));
+        Ok(given)
+    }
+}

@@ -1,0 +1,138 @@
+//! A memory store that cannot be filled: bounded, and what owes most is never lost to fresh keys.
+//!
+//! `MIRAB_FRESH_KEYS` lengthens the run.
+#![allow(missing_docs, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+use std::hash::{DefaultHasher, Hasher};
+use std::time::{Duration, Instant};
+
+use common::{Random, limiter};
+use mirab::{ErrorKind, Store};
+
+const MAX_KEYS: u64 = 100_000;
+const INDEBTED: u64 = 10_000;
+
+fn fresh_keys() -> u64 {
+    std::env::var("MIRAB_FRESH_KEYS").map_or(500_000, |text| text.parse().unwrap())
+}
+
+fn resident_mib() -> f64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: f64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096.0 / 1048576.0
+}
+
+#[test]
+fn fresh_keys_fill_nothing_and_free_nobody() {
+    let store = Store::open(&format!("memory:?max_keys={MAX_KEYS}")).unwrap();
+    let (limiter, clock) = limiter("10/hour", &store, 1_000_000);
+    for key in 0..INDEBTED {
+        assert!(limiter.allow(format!("indebted {key}"), 10).unwrap());
+    }
+    let send = |from: u64, to: u64| {
+        let begun = Instant::now();
+        for key in from..to {
+            clock.advance_us(1).unwrap();
+            assert!(limiter.allow(format!("fresh {key:012}"), 1).unwrap());
+        }
+        begun.elapsed() / (to - from) as u32
+    };
+    let filling = send(0, MAX_KEYS - INDEBTED);
+    let (before, keys) = (resident_mib(), fresh_keys());
+    let full = send(MAX_KEYS, MAX_KEYS + keys);
+    let grown = resident_mib() - before;
+    let stats = limiter.stats();
+    println!(
+        "{keys} fresh keys through a store of {MAX_KEYS}: {filling:?} a key while it fills, {full:?} when it is full, \
+         {grown:.1} MiB more, {} kept, {} evicted",
+        stats.keys, stats.evicted
+    );
+    assert!(stats.keys <= MAX_KEYS, "{stats:?}");
+    assert!(stats.evicted >= keys, "{stats:?}");
+    assert!(grown < 8.0, "{grown:.1} MiB more");
+    assert!(full < filling * 20, "{full:?} after {filling:?}");
+    for key in 0..INDEBTED {
+        assert!(!limiter.allow(format!("indebted {key}"), 1).unwrap(), "{key} was freed");
+    }
+}
+
+#[test]
+fn what_says_nothing_goes_first_and_is_not_counted() {
+    let store = Store::open("memory:?max_keys=1000").unwrap();
+    let (limiter, clock) = limiter("1/hour", &store, 0);
+    for key in 0..1_000_u64 {
+        assert!(limiter.allow(key.to_be_bytes(), 1).unwrap());
+    }
+    clock.advance_us(3_600_000_000).unwrap();
+    for key in 1_000..1_500_u64 {
+        assert!(limiter.allow(key.to_be_bytes(), 1).unwrap());
+    }
+    let stats = limiter.stats();
+    assert_eq!(stats.evicted, 0, "{stats:?}");
+    for key in 1_000..1_500_u64 {
+        assert!(!limiter.allow(key.to_be_bytes(), 1).unwrap());
+    }
+}
+
+#[test]
+fn a_full_store_may_refuse_new_keys_instead() {
+    let store = Store::open("memory:?max_keys=100&when_full=refuse").unwrap();
+    let (limiter, clock) = limiter("2/hour", &store, 0);
+    for key in 0..100_u64 {
+        assert!(limiter.allow(key.to_be_bytes(), 1).unwrap());
+    }
+    let error = limiter.acquire("new", 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreFull, "{error}");
+    assert!(error.to_string().contains("100"), "{error}");
+    assert!(limiter.peek("new", 1).unwrap().allowed(), "asking needs no room");
+    assert!(limiter.allow(0_u64.to_be_bytes(), 1).unwrap(), "a known key has its place");
+    assert_eq!(limiter.stats().evicted, 1);
+    clock.advance_us(3_600_000_000).unwrap();
+    assert!(limiter.allow("new", 1).unwrap());
+}
+
+#[test]
+fn a_block_outlives_any_number_of_fresh_keys() {
+    let store = Store::open("memory:?max_keys=64").unwrap();
+    let (limiter, _) = limiter("10/hour", &store, 0);
+    limiter.block("him", Duration::from_secs(60)).unwrap();
+    for key in 0..10_000_u64 {
+        limiter.allow(key.to_be_bytes(), 1).unwrap();
+    }
+    assert!(limiter.acquire("him", 0).unwrap().is_blocked());
+    limiter.reset("him").unwrap();
+    assert!(limiter.acquire("him", 1).unwrap().allowed());
+}
+
+#[test]
+fn chosen_collisions_of_an_unseeded_hash_slow_nothing() {
+    // Keys that agree in the low 12 bits of the hash that a table without a seed would use.
+    let chosen: Vec<[u8; 8]> = (0_u64..)
+        .map(u64::to_be_bytes)
+        .filter(|key| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(key);
+            hasher.finish() & 0xfff == 0
+        })
+        .take(2_000)
+        .collect();
+    let mut random = Random(7);
+    let ordinary: Vec<[u8; 8]> = (0..2_000).map(|_| random.next().to_be_bytes()).collect();
+    let time = |keys: &[[u8; 8]]| {
+        let once = || {
+            let (limiter, _) = limiter("10/hour", &Store::open("memory:").unwrap(), 0);
+            let begun = Instant::now();
+            for _ in 0..5 {
+                keys.iter().for_each(|key| assert!(limiter.allow(key, 1).unwrap()));
+            }
+            begun.elapsed()
+        };
+        (0..5).map(|_| once()).min().unwrap()
+    };
+    let (slow, quick) = (time(&chosen), time(&ordinary));
+    println!("2 000 chosen keys {slow:?}, ordinary ones {quick:?}");
+    assert!(slow < quick * 10, "{slow:?} against {quick:?}");
+}
