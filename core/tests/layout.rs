@@ -51,6 +51,8 @@ fn layout_1_is_pinned_byte_by_byte() {
             "42949672950000000000000005",
         ),
         ("fixed_window: 10/minute from first", &[(NOW, 9)], "f10/60a", "91790000000123456"),
+        ("fixed_window: 10/month in Africa/Cairo", &[(NOW, 3)], "f10/2592000@Africa/Cairo", "31788210000"),
+        ("q=fixed_window: 10/week in Etc/GMT+3", &[(NOW, 10)], "f=q/604800@Etc/GMT%2B3", "101789959600"),
         ("q=fixed_window: 10/1500ms from first", &[(0, 1)], "f=q/1500msa", "10000000000000000"),
         ("sliding_window: 10/minute", &[(NOW, 3)], "w10/60", "29833333:3:0"),
         ("sliding_window: 10/minute", &[(59_000_000, 3), (119_000_000, 4)], "w10/60", "1:4:3"),
@@ -73,6 +75,18 @@ fn layout_1_is_pinned_byte_by_byte() {
         }
         assert_eq!(stored(&format!("{prefix}1t:{{user:42}}{id}")), value, "{policy}");
     }
+}
+
+#[test]
+fn a_block_is_an_entry_of_its_own() {
+    let (store, prefix) = redis_store();
+    let (limiter, _) = limiter("5/minute", &store, 7);
+    limiter.block("k", std::time::Duration::from_secs(60)).unwrap();
+    let key = format!("{prefix}1t:{{k}}!");
+    assert_eq!(stored(&key), "60000007");
+    assert!((86_459_500..=86_460_001).contains(&ttl(&key)), "{}", ttl(&key));
+    limiter.unblock("k").unwrap();
+    assert_eq!(stored(&key), "none");
 }
 
 /// Milliseconds until a key is gone.
@@ -170,6 +184,9 @@ fn a_foreign_value_is_an_error_for_that_key_only_and_stays() {
         assert_eq!(keys, [key(id)], "nothing may be charged beside a value that is not ours");
         redis::cmd("DEL").arg(key(id)).exec(&mut raw()).unwrap();
     }
+    redis::cmd("SET").arg(key("!")).arg("soon").exec(&mut raw()).unwrap();
+    assert_eq!(limiter.acquire("k", 1).unwrap_err().kind(), ErrorKind::StoreCorrupt);
+    redis::cmd("DEL").arg(key("!")).exec(&mut raw()).unwrap();
     for items in [&["x"][..], &["1"], &["1", "x", "1"], &["1", "5", "x"], &["x", "5", "1"]] {
         redis::cmd("RPUSH").arg(key("g5/60")).arg(items).exec(&mut raw()).unwrap();
         let error = limiter.acquire("k", 1).unwrap_err();

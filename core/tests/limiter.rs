@@ -74,6 +74,66 @@ fn text_and_bytes_are_one_key_and_limits_do_not_share() {
 }
 
 #[test]
+fn answers_are_counted() {
+    let (limiter, _) = limiter("5/minute");
+    assert!(limiter.allow("k", 5).unwrap());
+    assert!(!limiter.allow("k", 1).unwrap());
+    assert!(!limiter.acquire("k", 1).unwrap().allowed());
+    assert!(limiter.acquire("k", 6).unwrap().never());
+    assert!(limiter.peek("k", 0).unwrap().allowed(), "a question is not counted");
+    limiter.block("b", Duration::from_secs(1)).unwrap();
+    assert!(!limiter.allow("b", 1).unwrap());
+    limiter.acquire("", 1).unwrap_err();
+    let many = limiter.acquire_many(&[("m", 2), ("m", 9), ("b", 1)]).unwrap();
+    assert_eq!(limiter.refund(&many[0]).unwrap(), 2);
+    let stats = limiter.stats();
+    let told = [stats.allowed, stats.refused, stats.never, stats.blocked, stats.errors, stats.refunded];
+    assert_eq!(told, [2, 2, 2, 2, 1, 2], "{stats:?}");
+    assert_eq!((stats.keys, stats.evicted), (2, 0));
+}
+
+#[test]
+fn many_keys_at_once() {
+    let (limiter, _) = limiter("5/minute");
+    let decisions = limiter.acquire_many(&[("a", 3), ("b", 5), ("a", 2), ("a", 1), ("c", 0)]).unwrap();
+    let told: Vec<(bool, u64)> = decisions.iter().map(|it| (it.allowed(), it.remaining())).collect();
+    assert_eq!(told, [(true, 2), (true, 0), (true, 0), (false, 0), (true, 5)]);
+    let error = limiter.acquire_many(&[("x", 1), ("", 1)]).unwrap_err();
+    assert!(error.to_string().starts_with("item 1: "), "{error}");
+    let error = limiter.acquire_many(&[("x", 1), ("y", (1 << 53) + 1)]).unwrap_err();
+    assert!(error.to_string().starts_with("item 1: cost"), "{error}");
+    assert_eq!(limiter.peek("x", 0).unwrap().remaining(), 5, "nothing was done");
+    assert!(limiter.acquire_many::<&str>(&[]).unwrap().is_empty());
+}
+
+#[test]
+fn a_block_holds_under_any_policy_until_it_is_lifted() {
+    let store = Store::open("memory:").unwrap();
+    let clock = ManualClock::default();
+    let of = |text: &str| {
+        let builder = Limiter::builder(Limit::parse(text).unwrap()).store(store.clone());
+        builder.clock(clock.clone()).build().unwrap()
+    };
+    let (one, other) = (of("5/minute"), of("unlimited"));
+    one.block("k", Duration::from_secs(10)).unwrap();
+    for decision in [other.acquire("k", 1), one.acquire("k", 0), one.peek("k", 1)] {
+        let decision = decision.unwrap();
+        assert!(!decision.allowed() && !decision.never() && decision.is_blocked());
+        assert_eq!((decision.limit_name(), decision.limit_index()), ("block", None));
+        assert_eq!((decision.remaining(), decision.retry_after()), (0, Some(Duration::from_secs(10))));
+    }
+    one.block("k", Duration::from_secs(2)).unwrap();
+    clock.set_us(2_000_000).unwrap();
+    assert!(other.allow("k", 1).unwrap(), "a later block replaces an earlier one");
+    one.block("k", Duration::from_secs(10)).unwrap();
+    one.unblock("k").unwrap();
+    one.unblock("k").unwrap();
+    assert!(one.allow("k", 1).unwrap());
+    assert!(one.block("k", Duration::ZERO).is_err());
+    assert!(one.block("k", Duration::from_secs(1 << 40)).is_err());
+}
+
+#[test]
 fn closed_is_closed_for_every_clone() {
     let (limiter, _) = limiter("5/minute");
     let clone = limiter.clone();

@@ -55,13 +55,14 @@ impl RedisStore {
     pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
         let mut outcomes = Outcomes::new();
         for groups in groups.chunks(MOST_GROUPS) {
-            outcomes.extend(self.decide_once(groups, mode, time)?);
+            let near = clock::resolve(time, true).wall;
+            outcomes.extend(self.decide_near(groups, mode, time, near)?);
         }
         Ok(outcomes)
     }
 
-    fn decide_once(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
-        let near = clock::resolve(time, true).wall;
+    /// Decides as one that believes the time to be about `near`.
+    fn decide_near(&self, groups: &[Group<'_>], mode: Mode, time: Time, near: u64) -> Result<Outcomes> {
         let answers = self.call(groups, mode, time, near)?;
         let again = |(group, answer)| match answer {
             Answer::Decided(outcome) => Ok(outcome),
@@ -197,5 +198,29 @@ impl RedisStore {
 impl Lockable for RedisStore {
     fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
         vec![self.transport.lock()]
+    }
+}
+
+#[cfg(all(test, feature = "calendar"))]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+
+    #[test]
+    fn a_client_whose_clock_is_far_off_asks_once_more_and_charges_once() {
+        let server = std::env::var("MIRAB_TEST_REDIS").expect("MIRAB_TEST_REDIS names a private Redis");
+        let prefix = format!("unit-{}", std::process::id());
+        let store = open(&format!("{server}?timeout_ms=5000&prefix={prefix}")).unwrap();
+        let policy = Policy::parse("fixed_window: 5/day in Africa/Cairo; 100/second").unwrap();
+        let group = [policy.group(b"k", 2)];
+        let now = clock::resolve(Time::STORE, true).wall;
+        for (near, left) in [(0, 3), (now, 1), (1 << 52, 1)] {
+            let outcome =
+                store.decide_near(&group, Mode::Acquire, Time::STORE, near).unwrap().remove(0).unwrap();
+            let measure = policy.limits()[0].algorithm().measure(&outcome.seen[0], outcome.now);
+            assert_eq!((outcome.admitted, measure.remaining), (near <= now, left), "near {near}");
+        }
+        let elsewhere = store.call(&group, Mode::Acquire, Time::STORE, 0).unwrap();
+        assert!(matches!(elsewhere[0], Answer::Elsewhere(there) if there.abs_diff(now) < 60_000_000));
     }
 }
