@@ -72,6 +72,10 @@ impl SlidingLog {
             log.entries[place].1 -= given as u32;
         }
         log.total -= given;
+        // A log of which nothing counts is no log: a step back finds none of it again.
+        if self.aged(log, now) == log.entries.len() {
+            *log = Log::default();
+        }
         given
     }
 
