@@ -3,6 +3,7 @@ export type {
   Clock,
   Cost,
   FixedWindowOptions,
+  Item,
   Key,
   LeakyBucketOptions,
   LimiterOptions,
@@ -12,5 +13,7 @@ export type {
   RefilledBucketOptions,
   SlidingLogOptions,
   Standing,
+  Stats,
   TokenBucketOptions,
+  WaitOptions,
 } from './index.js';

@@ -11,12 +11,46 @@ export type Cost = number | bigint;
 export type Clock = ManualClock | (() => number);
 
 export interface LimiterOptions {
-  /** Where the state lives: `memory:` (default: this limiter's own), `memory:NAME`, `redis://HOST`. */
+  /**
+   * Where the state lives: `memory:` (default: this limiter's own), `memory:NAME`, `redis://HOST`. `?max_keys=` bounds
+   * what is kept in memory (default 1000000); `&when_full=refuse` refuses new keys rather than forget one.
+   */
   store?: string | undefined;
   /** Default: the store's own clock. */
   clock?: Clock | undefined;
   /** What happens when the store fails: the error is thrown. */
   onStoreFailure?: 'raise' | undefined;
+}
+
+/** The options of {@link Limiter.wait}. */
+export interface WaitOptions {
+  /** Default: as long as it takes. */
+  timeoutMs?: number | undefined;
+  /** Ends the wait: it rejects with the signal's reason. What was taken by then stays taken. */
+  signal?: AbortSignal | undefined;
+}
+
+/** A key, or a key with its cost (default 1). */
+export type Item = Key | readonly [key: Key, cost?: Cost];
+
+/** How often a limiter answered what, since it was made. */
+export interface Stats {
+  /** Requests that were admitted. */
+  readonly allowed: number;
+  /** Requests that were refused and may pass later. */
+  readonly refused: number;
+  /** Requests that were refused for ever: a cost above the capacity, or `deny`. */
+  readonly never: number;
+  /** Requests that were refused because the key is blocked. */
+  readonly blocked: number;
+  /** Requests that were not decided: the store failed. */
+  readonly errors: number;
+  /** Units that `refund` and `commit` gave back. */
+  readonly refunded: number;
+  /** Keys that the store keeps in this process, of all its limiters; 0 on Redis. */
+  readonly keys: number;
+  /** Live keys that the store forgot, or refused, for want of room; 0 on Redis. */
+  readonly evicted: number;
 }
 
 /** Limits on a store. */
@@ -29,19 +63,54 @@ export class Limiter {
   /** Whether `cost` would be admitted now, and what is left; takes nothing. */
   peek(key: Key, cost?: Cost): Promise<Decision>;
   /**
+   * Acquires for several keys in one step: each is all or nothing for itself, in their order. One bad item is an error
+   * that names its index, and then nothing is taken.
+   */
+  acquireMany(items: readonly Item[]): Promise<Decision[]>;
+  /**
+   * Waits until `cost` is admitted (and, under `leaky_bucket`, due) and resolves with that decision. With one that refuses
+   * when the timeout has passed, and at once when no wait helps or `retryAfterMs` is beyond the timeout. No order among
+   * those who wait is promised. A manual clock is advanced, and takes no time. `close` ends it with MIRAB_CLOSED.
+   */
+  wait(key: Key, cost?: Cost, options?: WaitOptions): Promise<Decision>;
+  /**
+   * Gives back what a decision of this limiter took, never above full; leases end with it. How many units: it works once,
+   * and 0 for one that was refused, settled before, or has expired. In a leaky bucket only the last in the queue may
+   * leave, before its turn.
+   */
+  refund(decision: Decision): Promise<number>;
+  /**
+   * Settles a decision of this limiter, once, at the cost that it turned out to have: less than was taken is given back;
+   * more is charged, whatever is left, at most to empty. Leases go on.
+   */
+  commit(decision: Decision, actualCost: Cost): Promise<void>;
+  /**
    * Ends the leases that a decision of this limiter took (`concurrency`). How many still counted: 0 for one that was
    * refused, released before, or has expired.
    */
   release(decision: Decision): Promise<number>;
-  /** Forgets what `key` has used. */
+  /**
+   * Refuses `key` for so long, under any limits on this store, also at cost 0: `limitName` is then `block`. A later block
+   * replaces it; `unblock` and `reset` lift it.
+   */
+  block(key: Key, ms: number): Promise<void>;
+  unblock(key: Key): Promise<void>;
+  /** Forgets what `key` has used, and lifts its block. */
   reset(key: Key): Promise<void>;
   /** As `acquire`, for `memory:`; elsewhere MIRAB_UNSUPPORTED. So are all the Sync forms. */
   acquireSync(key: Key, cost?: Cost): Decision;
   allowSync(key: Key, cost?: Cost): boolean;
   peekSync(key: Key, cost?: Cost): Decision;
+  acquireManySync(items: readonly Item[]): Decision[];
+  refundSync(decision: Decision): number;
+  commitSync(decision: Decision, actualCost: Cost): void;
   releaseSync(decision: Decision): number;
+  blockSync(key: Key, ms: number): void;
+  unblockSync(key: Key): void;
   resetSync(key: Key): void;
-  /** Gives up its store; every later operation fails with MIRAB_CLOSED. Twice is fine. */
+  /** How often it answered what; after `close` the last counts. */
+  stats(): Stats;
+  /** Gives up its store; every later operation, and who waits, fails with MIRAB_CLOSED. Twice is fine. */
   close(): void;
 }
 
@@ -88,7 +157,7 @@ export class Limit {
   /** `limit` units in each `perMs` milliseconds. */
   static tokenBucket(limit: Cost, perMs: number, options?: TokenBucketOptions): Limit;
   static tokenBucket(options: RefilledBucketOptions): Limit;
-  /** At most `limit` units in each window of `perMs` milliseconds. */
+  /** At most `limit` units in each window of `perMs` milliseconds. Calendar windows have the notation only: `fixed_window: 10000/month in Africa/Cairo`. */
   static fixedWindow(limit: Cost, perMs: number, options?: FixedWindowOptions): Limit;
   /** Admitted requests leave at `limit` in each `perMs`: a decision says how long to hold one (`delayMs`). */
   static leakyBucket(limit: Cost, perMs: number, options?: LeakyBucketOptions): Limit;
@@ -136,13 +205,13 @@ export class Decision {
   readonly resetAfterMs: number;
   /** Hold the request this long before serving it. */
   readonly delayMs: number;
-  /** The name, else the canonical notation, of the limit that decided. */
+  /** The name, else the canonical notation, of the limit that decided; `block` where the key is blocked. */
   readonly limitName: string;
   /** Refused, and no wait helps: the cost is above the capacity, or the limit is `deny`. */
   readonly never: boolean;
   /** The store did not decide: a fallback did. */
   readonly degraded: boolean;
-  /** Each limit of the policy. */
+  /** Each limit of the policy; the block alone where the key is blocked. */
   readonly standings: readonly Standing[];
 }
 

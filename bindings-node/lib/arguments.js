@@ -20,15 +20,15 @@ function integer(what, value, kind = 'invalid_argument') {
   throw new MirabError(kind, `${what} ${show(value)}: it must be an integer from 0 to ${MAX_INTEGER} (2^53)`);
 }
 
-/** A key: a string, or bytes. The core checks its length. */
-function key(value) {
+/** A key: a string, or bytes; `what` names it in the error. The core checks its length. */
+function key(value, what = 'key') {
   if (typeof value === 'string' || types.isUint8Array(value)) return value;
-  throw new MirabError('invalid_argument', `key ${show(value)}: it must be a string or bytes (Buffer, Uint8Array)`);
+  throw new MirabError('invalid_argument', `${what} ${show(value)}: it must be a string or bytes (Buffer, Uint8Array)`);
 }
 
 /** The same for what is kept: bytes are copied, since their owner may change them. */
-function ownKey(value) {
-  const given = key(value);
+function ownKey(value, what) {
+  const given = key(value, what);
   return typeof given === 'string' ? given : Uint8Array.from(given);
 }
 
@@ -40,6 +40,26 @@ function text(what, value, kind = 'invalid_argument') {
 function number(what, value, kind = 'invalid_argument') {
   if (typeof value === 'number') return value;
   throw new MirabError(kind, `${what} ${show(value)}: it must be a number`);
+}
+
+/** Keys, each with its cost or alone: as two arrays. */
+function items(given) {
+  if (!Array.isArray(given)) throw new MirabError('invalid_argument', `items ${show(given)}: they must be an array of keys, or of [key, cost]`);
+  const keys = [];
+  const costs = [];
+  for (const [index, item] of given.entries()) {
+    const [one, cost = 1, ...more] = Array.isArray(item) ? item : [item];
+    if (more.length > 0) throw new MirabError('invalid_argument', `item ${index}: ${show(item)}: it must be a key, or [key, cost]`);
+    keys.push(ownKey(one, `item ${index}: key`));
+    costs.push(integer(`item ${index}: cost`, cost));
+  }
+  return { keys, costs };
+}
+
+/** An AbortSignal, or none. */
+function signal(value) {
+  if (value === undefined || (typeof value?.aborted === 'boolean' && typeof value.addEventListener === 'function')) return value;
+  throw new MirabError('invalid_argument', `signal ${show(value)}: it must be an AbortSignal`);
 }
 
 /** The options of `given` that are set, all of them in `known`; `what` names them in the error. */
@@ -77,4 +97,4 @@ function distance(a, b) {
   return row[b.length];
 }
 
-module.exports = { integer, key, nearest, number, options, ownKey, show, text };
+module.exports = { integer, items, key, nearest, number, options, ownKey, show, signal, text };

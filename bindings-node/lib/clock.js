@@ -43,8 +43,9 @@ class ManualClock {
 }
 
 /**
- * The clock of a limiter, from its option: a manual clock's native `handle`, or a function `read`
- * that is called once a decision, or neither: the store's own. `nowMs` is for what HTTP clients are told.
+ * The clock of a limiter, from its option. `source` is what the addon takes: a manual clock's handle,
+ * or 'host' with a function `read` that is called once a decision, or undefined: the store's own.
+ * `nowMs` is for what HTTP clients are told.
  */
 function clockOf(option) {
   const given = option ?? undefined;
@@ -52,10 +53,10 @@ function clockOf(option) {
     return process.env.MIRAB_CLOCK === 'host' ? hostClock() : { nowMs: () => Date.now() };
   }
   const handle = handleOf(given);
-  if (handle !== undefined) return { handle, nowMs: () => given.nowUs / 1000 };
+  if (handle !== undefined) return { source: handle, nowMs: () => given.nowUs / 1000 };
   if (typeof given === 'function') {
     const read = () => readMs(given);
-    return { read, nowMs: read };
+    return { source: 'host', read, nowMs: read };
   }
   throw new MirabError(
     'invalid_argument',
@@ -78,7 +79,7 @@ function hostClock() {
     process.emitWarning('MIRAB_CLOCK=host is set: limiters read Date.now and not their store\'s clock. It is for tests.', 'MirabWarning');
   }
   const read = () => Date.now();
-  return { read, nowMs: read };
+  return { source: 'host', read, nowMs: read };
 }
 
 module.exports = { ManualClock, clockOf };

@@ -3,31 +3,47 @@
 const check = require('./arguments.js');
 const { MirabError } = require('./error.js');
 
-/** Where the receipt and the first standing start, and how long each is; `src/decision.rs` writes them. */
+/** Where the limit that decided, the receipt and the first standing start, and how long each is; `src/decision.rs` writes them. */
+const DECIDED = 9;
 const HELD = 10;
 const RECEIPT = 12;
-const HEAD = 17;
+const HEAD = 19;
 const STANDING = 5;
+/** Where a receipt has its cost: 0 says that nothing was taken. */
+const COST = 2;
+
+/** What stands in the policy's place where a key is blocked. */
+const BLOCK = ['block'];
 
 let takenBy;
-let isLeased;
+let settle;
 
 /** The answer of a limiter. Milliseconds, with fractions down to the microsecond. */
 class Decision {
   #key;
   #receipt;
+  #settled = false;
 
   static {
     takenBy = (decision) => {
-      if (decision !== null && typeof decision === 'object' && #receipt in decision) return [decision.#key, ...decision.#receipt];
+      if (decision !== null && typeof decision === 'object' && #receipt in decision) return [decision.#key, decision.#receipt];
       throw new MirabError('invalid_argument', `decision ${check.show(decision)}: it must be a Decision, as acquire gives it`);
     };
-    isLeased = (decision) => decision.#receipt[3] !== 0 || decision.#receipt[4] !== 0;
+    settle = (decision) => {
+      const taken = takenBy(decision);
+      if (decision.#settled || decision.#receipt[COST] === 0) return undefined;
+      decision.#settled = true;
+      return taken;
+    };
   }
 
-  constructor(numbers, names, key) {
+  constructor(numbers, policy, key) {
+    const names = numbers[DECIDED] < 0 ? BLOCK : policy;
     this.#key = key;
-    this.#receipt = [numbers[RECEIPT], numbers[RECEIPT + 1], numbers[RECEIPT + 2], numbers[RECEIPT + 3], numbers[RECEIPT + 4]];
+    this.#receipt = [
+      numbers[RECEIPT], numbers[RECEIPT + 1], numbers[RECEIPT + 2], numbers[RECEIPT + 3], numbers[RECEIPT + 4],
+      numbers[RECEIPT + 5], numbers[RECEIPT + 6],
+    ];
     this.allowed = numbers[0] === 1;
     this.limit = numbers[1];
     this.used = numbers[2];
@@ -37,7 +53,7 @@ class Decision {
     this.delayMs = ms(numbers[6]);
     this.never = numbers[7] === 1;
     this.degraded = numbers[8] === 1;
-    this.limitName = names[numbers[9]];
+    this.limitName = names[Math.max(numbers[DECIDED], 0)];
     this.standings = [];
     for (let index = 0; index < numbers[11]; index++) {
       const at = HEAD + STANDING * index;
@@ -60,4 +76,4 @@ function ms(us) {
   return us < 0 ? undefined : us / 1000;
 }
 
-module.exports = { Decision, heldOf, isLeased, takenBy };
+module.exports = { Decision, heldOf, settle, takenBy };

@@ -4,30 +4,18 @@
 
 const { errorMonitor } = require('node:events');
 
-const { ManualClock } = require('./clock.js');
 const { MirabError } = require('./error.js');
-const { Limiter, textsOf } = require('./limiter.js');
+const { longestHolds } = require('./limiter.js');
 
 /** A request that waits longer than `maxHold` would have to be refused after it was charged: no such limit is taken. */
 function checkHolds(limiter, maxHold) {
-  for (const text of textsOf(limiter)) {
-    const longest = longestDelayMs(text);
-    if (longest <= maxHold) continue;
+  for (const { text, ms } of longestHolds(limiter)) {
+    if (ms <= maxHold) continue;
     throw new MirabError(
       'invalid_argument',
-      `limits "${text}": the last of its queue is held ${longest} ms, and maxHold is ${maxHold}: shorten the queue or raise maxHold`,
+      `limits "${text}": the last of its queue is held ${ms} ms, and maxHold is ${maxHold}: shorten the queue or raise maxHold`,
     );
   }
-}
-
-/** How long the last of a limit's queue waits, as a limiter says whose other places are all taken. */
-function longestDelayMs(text) {
-  const limiter = new Limiter(text, { clock: new ManualClock() });
-  const { remaining } = limiter.peekSync('k', 0);
-  limiter.acquireSync('k', Math.max(remaining - 1, 0));
-  const { delayMs } = limiter.peekSync('k');
-  limiter.close();
-  return delayMs;
 }
 
 /** Whether nobody waits for this response any more. */
@@ -51,18 +39,23 @@ function hold(response, ms) {
   });
 }
 
-/** Calls `run` once, when the response has ended in whatever way; at once when it has already. */
+/**
+ * Calls `run` once, when the response has ended in whatever way; at once when it has already. It is told
+ * how: 'finish', 'error', or 'close' where its client left before.
+ */
 function whenEnded(response, run) {
   if (hasEnded(response)) {
-    run();
+    run('close');
     return;
   }
-  const events = ['finish', 'close', errorMonitor]; // not `error`: a listener to it would hide errors from the app
-  const end = () => {
-    for (const event of events) response.off(event, end);
-    run();
-  };
-  for (const event of events) response.on(event, end);
+  const ends = ['finish', 'close', 'error'].map((how) => [
+    how === 'error' ? errorMonitor : how, // a listener to `error` would hide errors from the app
+    () => {
+      for (const [event, end] of ends) response.off(event, end);
+      run(how);
+    },
+  ]);
+  for (const [event, end] of ends) response.on(event, end);
 }
 
 module.exports = { checkHolds, hasEnded, hold, whenEnded };

@@ -4,17 +4,12 @@ const check = require('./arguments.js');
 const { MirabError } = require('./error.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
-
-/** Node's longest timer; a longer one would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+const { MAX_TIMER_MS } = require('./wait.js');
 
 const DRAFTS = ['draft-6', 'draft-7', 'draft-8'];
 
 /** Options of express-rate-limit that mirab does not have yet, with the value that asks for nothing. */
 const LATER = {
-  skipFailedRequests: false,
-  skipSuccessfulRequests: false,
-  requestWasSuccessful: undefined,
   validate: true,
   logger: undefined,
   retryAfter: undefined,
@@ -23,6 +18,7 @@ const LATER = {
 const KNOWN = [
   'windowMs', 'limit', 'max', 'message', 'statusCode', 'handler', 'legacyHeaders', 'headers', 'standardHeaders',
   'identifier', 'requestPropertyName', 'skip', 'keyGenerator', 'ipv6Subnet', 'passOnStoreError',
+  'skipFailedRequests', 'skipSuccessfulRequests', 'requestWasSuccessful',
   'limits', 'store', 'clock', 'prefix', 'maxHold',
 ];
 
@@ -52,6 +48,9 @@ function readOptions(given) {
     skip: fn('skip', options.skip) ?? (() => false),
     keyGenerator: fn('keyGenerator', options.keyGenerator),
     ipv6Subnet: subnet(options.ipv6Subnet ?? 56),
+    skipFailedRequests: bool('skipFailedRequests', options.skipFailedRequests ?? false),
+    skipSuccessfulRequests: bool('skipSuccessfulRequests', options.skipSuccessfulRequests ?? false),
+    requestWasSuccessful: fn('requestWasSuccessful', options.requestWasSuccessful) ?? ((_request, response) => response.statusCode < 400),
     passOnStoreError: bool('passOnStoreError', options.passOnStoreError ?? false),
     store: uri(options.store ?? 'memory:'),
     clock: options.clock,

@@ -60,6 +60,12 @@ declare namespace rateLimit {
     keyGenerator?: ((request: Request, response: Response) => Identity | Promise<Identity>) | undefined;
     /** How many bits of an IPv6 address name a client, 1 to 128; false for the whole text. Default 56. */
     ipv6Subnet?: number | false | undefined;
+    /** Counts no request that failed: its response has a status of 400 or more, or its client left before. Default false. */
+    skipFailedRequests?: boolean | undefined;
+    /** Counts no request that succeeded. Default false. */
+    skipSuccessfulRequests?: boolean | undefined;
+    /** Which requests succeeded, once their responses are sent. Default: a status below 400. */
+    requestWasSuccessful?: ((request: Request, response: Response) => boolean | Promise<boolean>) | undefined;
     /** Lets requests pass, with one warning, while the store fails. Default false: the error goes to `next`. */
     passOnStoreError?: boolean | undefined;
   }

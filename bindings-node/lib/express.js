@@ -3,10 +3,9 @@
 const { show } = require('./arguments.js');
 const { MirabError } = require('./error.js');
 const native = require('./native.js');
-const { isLeased } = require('./decision.js');
 const { checkHolds, hasEnded, hold, whenEnded } = require('./express-hold.js');
 const { ipKeyGenerator, readOptions } = require('./express-options.js');
-const { Limiter, acquireHeld, nowMs } = require('./limiter.js');
+const { Limiter, acquireHeld, isLeasing, nowMs } = require('./limiter.js');
 
 /** The key that all requests without an identity share. */
 const ANONYMOUS = 'anonymous';
@@ -16,6 +15,8 @@ function rateLimit(options) {
   const config = readOptions(options);
   const limiter = new Limiter(config.limits, { store: config.store, clock: config.clock });
   checkHolds(limiter, config.maxHold);
+  const takesPlaces = isLeasing(limiter);
+  const uncounts = config.skipFailedRequests || config.skipSuccessfulRequests;
   const families = familiesOf(config);
   const warn = oncePerReason();
 
@@ -43,7 +44,8 @@ function rateLimit(options) {
       return true;
     }
     const { decision, held } = outcome;
-    if (isLeased(decision)) whenEnded(response, () => release(decision));
+    if (decision.allowed && takesPlaces) whenEnded(response, () => release(decision));
+    if (decision.allowed && uncounts) whenEnded(response, (how) => uncount(how, request, response, decision));
     try {
       const now = nowMs(limiter);
       request[config.requestPropertyName] = infoOf(decision, key, now);
@@ -58,8 +60,33 @@ function rateLimit(options) {
       await (config.handler ?? refuse)(request, response, next, config);
       return false;
     }
-    if (decision.delayMs > 0) return hold(response, decision.delayMs);
-    return !(isLeased(decision) && hasEnded(response)); // what he took was given back already
+    if (decision.delayMs > 0) {
+      const stays = await hold(response, decision.delayMs);
+      if (!stays) await refund(decision);
+      return stays;
+    }
+    return !((takesPlaces || config.skipFailedRequests) && hasEnded(response)); // what he took was given back already
+  }
+
+  /** Gives back what a request took that is not to be counted, now that its response has ended. */
+  async function uncount(how, request, response, decision) {
+    const { skipFailedRequests, skipSuccessfulRequests, requestWasSuccessful } = config;
+    try {
+      if (how === 'close' && response.writableEnded) return; // answered, and the client did not stay for it
+      const succeeded = how === 'finish' && (await requestWasSuccessful(request, response));
+      if (succeeded ? skipSuccessfulRequests : skipFailedRequests) await refund(decision);
+    } catch (error) {
+      warn(`requestWasSuccessful failed and the request is counted: ${error?.message}`);
+    }
+  }
+
+  /** Gives back what a request took for which nothing was done, or which is not to be counted. */
+  async function refund(decision) {
+    try {
+      await limiter.refund(decision);
+    } catch (error) {
+      warn(`a request could not be given back and is counted: ${error.message}`);
+    }
   }
 
   /** Frees the places of a response that has ended; where that fails they free themselves in time. */

@@ -2,10 +2,12 @@
 
 const check = require('./arguments.js');
 const { clockOf } = require('./clock.js');
-const { Decision, heldOf, takenBy } = require('./decision.js');
+const { Decision, heldOf, settle, takenBy } = require('./decision.js');
 const { MirabError } = require('./error.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
+const { statsOf } = require('./stats.js');
+const { Sleepers } = require('./wait.js');
 
 const OPTIONS = ['store', 'clock', 'onStoreFailure'];
 
@@ -15,8 +17,9 @@ const CLOSED = 2 ** 32 - 1;
 const registry = new FinalizationRegistry((handle) => native.limiterFree(handle));
 
 let acquireHeld;
+let isLeasing;
+let longestHolds;
 let nowMs;
-let textsOf;
 
 /** Limits on a store. Keys are text or bytes; a cost is an integer from 0 to 2^53. */
 class Limiter {
@@ -25,11 +28,17 @@ class Limiter {
   #local;
   #read;
   #nowMs;
+  #sleepers = new Sleepers();
+  #last;
 
   static {
     acquireHeld = (limiter, key) => limiter.#acquireHeld(key);
+    isLeasing = (limiter) => native.limiterIsLeasing(limiter.#handle);
+    longestHolds = (limiter) => {
+      const delays = native.limiterLongestDelays(limiter.#handle);
+      return native.limiterTexts(limiter.#handle).map((text, index) => ({ text, ms: delays[index] / 1000 }));
+    };
     nowMs = (limiter) => limiter.#nowMs();
-    textsOf = (limiter) => native.limiterTexts(limiter.#handle);
   }
 
   constructor(limits, options) {
@@ -41,7 +50,7 @@ class Limiter {
       scopes,
       check.text('store', store, 'invalid_uri'),
       check.text('onStoreFailure', onStoreFailure),
-      time.handle,
+      time.source,
     );
     registry.register(this, this.#handle, this);
     this.#names = native.limiterNames(this.#handle);
@@ -72,14 +81,69 @@ class Limiter {
     return new Decision(numbers, this.#names, own);
   }
 
+  /** For each key, or [key, cost], as `acquire`, in one step: each is all or nothing for itself. */
+  async acquireMany(items) {
+    if (this.#local) return this.acquireManySync(items);
+    const { keys, costs } = check.items(items);
+    return this.#decisions(await native.acquireManyAsync(this.#handle, keys, costs, this.#time()), keys);
+  }
+
+  /**
+   * Waits until `cost` is admitted and due, or the timeout has passed, and resolves with the last decision;
+   * at once when no wait helps, or the wait would be beyond the timeout. A manual clock is advanced.
+   */
+  async wait(key, cost = 1, options) {
+    const { timeoutMs, signal } = check.options('the options of wait', options, ['timeoutMs', 'signal']);
+    const own = check.ownKey(key);
+    const timeout = timeoutMs === undefined ? undefined : check.number('timeoutMs', timeoutMs);
+    if (check.signal(signal)?.aborted) throw signal.reason;
+    const waiter = native.waiterNew(this.#handle, own, check.integer('cost', cost), timeout);
+    const step = this.#local ? native.waiterStep : native.waiterStepAsync;
+    try {
+      for (;;) {
+        const next = await step(waiter, this.#time());
+        if (typeof next !== 'number') return new Decision(next, this.#names, own);
+        await this.#sleepers.sleep(next / 1000, signal);
+      }
+    } finally {
+      native.waiterFree(waiter);
+    }
+  }
+
+  /** Gives back what a decision took, once, never above full: how many units. */
+  async refund(decision) {
+    if (this.#local) return this.refundSync(decision);
+    const taken = this.#settle(decision);
+    return taken === undefined ? 0 : native.refundAsync(...taken);
+  }
+
+  /** Settles a decision at a cost that is known only now: what it took less is given back, more is charged. */
+  async commit(decision, actualCost) {
+    if (this.#local) return this.commitSync(decision, actualCost);
+    const taken = this.#settle(decision, check.integer('actualCost', actualCost));
+    return taken && native.commitAsync(...taken);
+  }
+
   /** Ends the leases that a decision took (`concurrency`); how many still counted, 0 the second time. */
   async release(decision) {
     if (this.#local) return this.releaseSync(decision);
-    const [key, steady, wall, cost, high, low] = takenBy(decision);
-    return native.releaseAsync(this.#handle, key, cost, this.#time(), steady, wall, high, low);
+    const [key, receipt] = takenBy(decision);
+    return native.releaseAsync(this.#handle, key, 0, this.#time(), receipt);
   }
 
-  /** Forgets what `key` has used. */
+  /** Refuses `key` for so long, under any limits on this store. */
+  async block(key, ms) {
+    if (this.#local) return this.blockSync(key, ms);
+    return native.blockAsync(this.#handle, check.key(key), 0, this.#time(), check.number('block', ms));
+  }
+
+  /** Lifts a block. */
+  async unblock(key) {
+    if (this.#local) return this.unblockSync(key);
+    return native.unblockAsync(this.#handle, check.key(key), 0, this.#time());
+  }
+
+  /** Forgets what `key` has used, and lifts its block. */
   async reset(key) {
     if (this.#local) return this.resetSync(key);
     return native.resetAsync(this.#handle, check.key(key), 0, this.#time());
@@ -104,10 +168,38 @@ class Limiter {
     return new Decision(native.results, this.#names, own);
   }
 
+  acquireManySync(items) {
+    this.#checkLocal('acquireMany');
+    const { keys, costs } = check.items(items);
+    return this.#decisions(native.acquireMany(this.#handle, keys, costs, this.#time()), keys);
+  }
+
+  refundSync(decision) {
+    this.#checkLocal('refund');
+    const taken = this.#settle(decision);
+    return taken === undefined ? 0 : native.refund(...taken);
+  }
+
+  commitSync(decision, actualCost) {
+    this.#checkLocal('commit');
+    const taken = this.#settle(decision, check.integer('actualCost', actualCost));
+    if (taken !== undefined) native.commit(...taken);
+  }
+
   releaseSync(decision) {
     this.#checkLocal('release');
-    const [key, steady, wall, cost, high, low] = takenBy(decision);
-    return native.release(this.#handle, key, cost, this.#time(), steady, wall, high, low);
+    const [key, receipt] = takenBy(decision);
+    return native.release(this.#handle, key, 0, this.#time(), receipt);
+  }
+
+  blockSync(key, ms) {
+    this.#checkLocal('block');
+    native.block(this.#handle, check.key(key), 0, this.#time(), check.number('block', ms));
+  }
+
+  unblockSync(key) {
+    this.#checkLocal('unblock');
+    native.unblock(this.#handle, check.key(key), 0, this.#time());
   }
 
   resetSync(key) {
@@ -115,12 +207,19 @@ class Limiter {
     native.reset(this.#handle, check.key(key), 0, this.#time());
   }
 
-  /** Gives up its store. Every later operation fails with MIRAB_CLOSED; twice is fine. */
+  /** How often it answered what, since it was made; after `close` the last counts. */
+  stats() {
+    return this.#last ?? statsOf(native.limiterStats(this.#handle));
+  }
+
+  /** Gives up its store. Every later operation, and who waits inside, fails with MIRAB_CLOSED; twice is fine. */
   close() {
     if (this.#handle === CLOSED) return;
     registry.unregister(this);
+    this.#last = this.stats();
     native.limiterClose(this.#handle);
     this.#handle = CLOSED;
+    this.#sleepers.close();
   }
 
   /** A decision on a text key, and the number under which the addon holds it for its headers, until it is freed. */
@@ -129,6 +228,18 @@ class Limiter {
     if (this.#local) native.acquireHeld(this.#handle, key, 1, this.#time());
     else numbers = await native.acquireHeldAsync(this.#handle, key, 1, this.#time());
     return { decision: new Decision(numbers, this.#names, key), held: heldOf(numbers) };
+  }
+
+  /** What the addon needs to settle a decision, the first time only; undefined when it took nothing. */
+  #settle(decision, actualCost = 0) {
+    const time = this.#time();
+    if (this.#handle === CLOSED) throw new MirabError('closed', 'the limiter is closed');
+    const taken = settle(decision);
+    return taken && [this.#handle, taken[0], actualCost, time, taken[1]];
+  }
+
+  #decisions(all, keys) {
+    return all.map((numbers, index) => new Decision(numbers, this.#names, keys[index]));
   }
 
   /** What its clock says, when it is a function: read here, once a decision. */
@@ -142,4 +253,4 @@ class Limiter {
   }
 }
 
-module.exports = { Limiter, acquireHeld, nowMs, textsOf };
+module.exports = { Limiter, acquireHeld, isLeasing, longestHolds, nowMs };

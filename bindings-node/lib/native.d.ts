@@ -1,5 +1,5 @@
 // The addon's functions, for readers and the tests: they compare these names with what it exports.
-// Numbers named limiter, clock and held are handles; times are milliseconds since 1970.
+// Numbers named limiter, clock, waiter and held are handles; times are milliseconds since 1970.
 
 export type Key = string | Uint8Array;
 
@@ -30,30 +30,45 @@ export function clockAdvanceUs(clock: number, us: number): void;
 export function clockSetUs(clock: number, us: number): void;
 export function clockNowUs(clock: number): number;
 
-export function limiterNew(limits: string[], scopes: string[], store: string, onStoreFailure: string, clock?: number): number;
+export function limiterNew(limits: string[], scopes: string[], store: string, onStoreFailure: string, clock?: number | 'host'): number;
 export function limiterFree(limiter: number): void;
 export function limiterClose(limiter: number): void;
 export function limiterIsLocal(limiter: number): boolean;
 export function limiterNames(limiter: number): string[];
 export function limiterTexts(limiter: number): string[];
+export function limiterLongestDelays(limiter: number): number[];
+export function limiterIsLeasing(limiter: number): boolean;
+export function limiterStats(limiter: number): number[];
 
 export function acquire(limiter: number, key: Key, cost: number, time?: number): void;
 export function acquireHeld(limiter: number, key: Key, cost: number, time?: number): void;
 export function allow(limiter: number, key: Key, cost: number, time?: number): boolean;
 export function peek(limiter: number, key: Key, cost: number, time?: number): void;
 export function reset(limiter: number, key: Key, cost: 0, time?: number): void;
-export function release(
-  limiter: number, key: Key, cost: number, time: number | undefined, steady: number, wall: number, leaseHigh: number, leaseLow: number,
-): number;
+export function acquireMany(limiter: number, keys: Key[], costs: number[], time?: number): number[][];
+export function block(limiter: number, key: Key, cost: 0, time: number | undefined, ms: number): void;
+export function unblock(limiter: number, key: Key, cost: 0, time?: number): void;
+export function release(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): number;
+export function refund(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): number;
+export function commit(limiter: number, key: Key, actualCost: number, time: number | undefined, receipt: number[]): void;
 
 export function acquireAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
 export function acquireHeldAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
 export function allowAsync(limiter: number, key: Key, cost: number, time?: number): Promise<boolean>;
 export function peekAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
 export function resetAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<void>;
-export function releaseAsync(
-  limiter: number, key: Key, cost: number, time: number | undefined, steady: number, wall: number, leaseHigh: number, leaseLow: number,
-): Promise<number>;
+export function acquireManyAsync(limiter: number, keys: Key[], costs: number[], time?: number): Promise<number[][]>;
+export function blockAsync(limiter: number, key: Key, cost: 0, time: number | undefined, ms: number): Promise<void>;
+export function unblockAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<void>;
+export function releaseAsync(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): Promise<number>;
+export function refundAsync(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): Promise<number>;
+export function commitAsync(limiter: number, key: Key, actualCost: number, time: number | undefined, receipt: number[]): Promise<void>;
+
+/** Each step: how many microseconds to sleep before the next, or the numbers of the decision. */
+export function waiterNew(limiter: number, key: Key, cost: number, timeoutMs?: number): number;
+export function waiterFree(waiter: number): void;
+export function waiterStep(waiter: number, time?: number): number | number[];
+export function waiterStepAsync(waiter: number, time?: number): Promise<number | number[]>;
 
 export function decisionFree(held: number): void;
 export function httpHeaders(held: number, families: string[], policyName: string | undefined, partitionKey: string | undefined, unixMs: number): string[];

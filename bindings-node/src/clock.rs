@@ -1,6 +1,8 @@
 //! The manual clock, and times that JavaScript has read.
 
-use mirab::{Error, ErrorKind, ManualClock, Result, Time, duration};
+use std::cell::Cell;
+
+use mirab::{Clock, Error, ErrorKind, ManualClock, Result, Time, duration};
 
 use crate::js::{Call, Value};
 
@@ -48,10 +50,30 @@ pub fn at(call: &Call<'_>, index: usize) -> Result<ManualClock> {
 
 /// What a JavaScript clock said, in milliseconds since 1970, as the time of one decision.
 pub fn given(ms: f64) -> Result<Time> {
+    Time::given_us(micros(ms)?)
+}
+
+thread_local!(static TOLD: Cell<Option<f64>> = const { Cell::new(None) });
+
+/// The clock of a limiter whose time JavaScript reads: it shows what [`telling`] was told.
+pub fn told() -> Clock {
+    Clock::host(|| {
+        let ms = TOLD.get().ok_or_else(|| Error::new(ErrorKind::Internal, "nobody told the time"))?;
+        micros(ms)
+    })
+}
+
+/// Runs what reads [`told`], once JavaScript has read its clock.
+pub fn telling<R>(ms: Option<f64>, run: impl FnOnce() -> R) -> R {
+    TOLD.set(ms);
+    run()
+}
+
+fn micros(ms: f64) -> Result<u64> {
     let us = (ms * 1000.0).round();
     // The comparison is false for NaN, too.
     if us >= 0.0 && us <= u64::MAX as f64 {
-        return Time::given_us(us as u64);
+        return Ok(us as u64);
     }
     Err(Error::new(
         ErrorKind::InvalidArgument,

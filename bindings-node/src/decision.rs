@@ -22,9 +22,9 @@ impl Outcome {
     }
 
     /// allowed, limit, used, remaining, retry after, reset after, delay, never, degraded, which
-    /// limit decided, the number of the held decision, how many limits; the five numbers of its
-    /// receipt, all 0 when it took nothing; then of each limit limit, used, remaining, reset after,
-    /// next after. Durations are microseconds; -1: absent.
+    /// limit decided (-1: a block), the number of the held decision, how many limits; the seven
+    /// numbers of its receipt, all 0 when it took nothing; then of each limit limit, used, remaining,
+    /// reset after, next after. Durations are microseconds; -1: absent.
     fn numbers(&self, context: &Context<'_>) -> impl Iterator<Item = f64> {
         let d = &self.decision;
         let held = self.held.then(|| context.state().decisions.borrow_mut().insert(d.clone()));
@@ -38,11 +38,11 @@ impl Outcome {
             us(Some(d.delay())),
             flag(d.never()),
             flag(d.degraded()),
-            d.limit_index() as f64,
+            number(d.limit_index()),
             number(held),
             d.standings().len() as f64,
         ];
-        let receipt = d.receipt().map_or([0; 5], Receipt::to_parts).map(|part| part as f64);
+        let receipt = d.receipt().map_or([0; 7], Receipt::to_parts).map(|part| part as f64);
         head.into_iter().chain(receipt).chain(d.standings().iter().flat_map(|s| {
             let counts = [s.limit, s.used, s.remaining].map(|count| count as f64);
             counts.into_iter().chain([us(Some(s.reset_after)), us(s.next_after)])

@@ -12,6 +12,8 @@ mod http;
 mod js;
 mod limit;
 mod limiter;
+mod receipt;
+mod wait;
 
 use js::Export;
 
@@ -43,18 +45,35 @@ const EXPORTS: &[Export] = &[
     Export::new(c"limiterIsLocal", limiter::is_local),
     Export::new(c"limiterNames", limiter::names),
     Export::new(c"limiterTexts", limiter::texts),
+    Export::new(c"limiterLongestDelays", limiter::longest_delays),
+    Export::new(c"limiterIsLeasing", limiter::is_leasing),
+    Export::new(c"limiterStats", limiter::stats),
     Export::new(c"acquire", limiter::acquire),
     Export::new(c"acquireHeld", limiter::acquire_held),
     Export::new(c"allow", limiter::allow),
     Export::new(c"peek", limiter::peek),
     Export::new(c"reset", limiter::reset),
-    Export::new(c"release", limiter::release),
+    Export::new(c"acquireMany", limiter::acquire_many),
+    Export::new(c"block", limiter::block),
+    Export::new(c"unblock", limiter::unblock),
+    Export::new(c"release", receipt::release),
+    Export::new(c"refund", receipt::refund),
+    Export::new(c"commit", receipt::commit),
     Export::new(c"acquireAsync", limiter::acquire_async),
     Export::new(c"acquireHeldAsync", limiter::acquire_held_async),
     Export::new(c"allowAsync", limiter::allow_async),
     Export::new(c"peekAsync", limiter::peek_async),
     Export::new(c"resetAsync", limiter::reset_async),
-    Export::new(c"releaseAsync", limiter::release_async),
+    Export::new(c"acquireManyAsync", limiter::acquire_many_async),
+    Export::new(c"blockAsync", limiter::block_async),
+    Export::new(c"unblockAsync", limiter::unblock_async),
+    Export::new(c"releaseAsync", receipt::release_async),
+    Export::new(c"refundAsync", receipt::refund_async),
+    Export::new(c"commitAsync", receipt::commit_async),
+    Export::new(c"waiterNew", wait::new),
+    Export::new(c"waiterFree", wait::free),
+    Export::new(c"waiterStep", wait::step),
+    Export::new(c"waiterStepAsync", wait::step_async),
     Export::new(c"decisionFree", decision::free),
     Export::new(c"httpHeaders", http::headers),
     Export::new(c"httpClientKey", http::client_key),

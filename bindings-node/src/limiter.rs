@@ -1,13 +1,14 @@
 //! Limiters. Keys are a string or a `Uint8Array`; a time is what a JavaScript clock said, in
 //! milliseconds since 1970, or `undefined` for the limiter's own clock.
 
-use mirab::{Error, ErrorKind, Limiter, Policy, Receipt, Result, Store, Time};
+use mirab::{Decision, Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, duration};
 
 use crate::clock;
 use crate::decision::Outcome;
 use crate::js::{Call, IntoJs, Value};
 
-/// `(limits, scopes, store, onStoreFailure, clock?) => limiter`; an empty scope is none.
+/// `(limits, scopes, store, onStoreFailure, clock?) => limiter`; an empty scope is none, and the clock a
+/// manual one, or `"host"` where every operation is told the time.
 pub fn new(call: &Call<'_>) -> Result<Value> {
     let mut limits = Vec::new();
     for (text, scope) in call.texts(0)?.iter().zip(call.texts(1)?) {
@@ -21,6 +22,8 @@ pub fn new(call: &Call<'_>) -> Result<Value> {
         .on_store_failure(call.text(3)?.parse()?);
     if call.number_or_none(4).is_some() {
         builder = builder.clock(clock::at(call, 4)?);
+    } else if call.text_or_none(4)?.is_some() {
+        builder = builder.clock(clock::told());
     }
     let limiter = builder.build()?;
     call.give(call.state().limiters.borrow_mut().insert(limiter) as f64)
@@ -62,6 +65,35 @@ pub fn texts(call: &Call<'_>) -> Result<Value> {
     })
 }
 
+/// `(limiter) => number[]`: how many microseconds the last in each limit's queue is held.
+pub fn longest_delays(call: &Call<'_>) -> Result<Value> {
+    with(call, |limiter| {
+        let delays = limiter.policy().limits().iter().map(|limit| limit.longest_delay().as_micros() as f64);
+        call.give(delays.collect::<Vec<_>>())
+    })
+}
+
+/// `(limiter) => boolean`: whether its decisions take leases.
+pub fn is_leasing(call: &Call<'_>) -> Result<Value> {
+    with(call, |limiter| call.give(limiter.policy().limits().iter().any(Limit::is_concurrency)))
+}
+
+/// `(limiter) => number[]`: its counts, in the order of `lib/stats.js`.
+pub fn stats(call: &Call<'_>) -> Result<Value> {
+    let stats = with(call, |limiter| Ok(limiter.stats()))?;
+    let counts = [
+        stats.allowed,
+        stats.refused,
+        stats.never,
+        stats.blocked,
+        stats.errors,
+        stats.refunded,
+        stats.keys,
+        stats.evicted,
+    ];
+    call.give(counts.map(|count| count as f64).to_vec())
+}
+
 /// `(limiter, key, cost, time?)`: the decision goes to the shared array; so in the next two.
 pub fn acquire(call: &Call<'_>) -> Result<Value> {
     now(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Outcome::told))?.write(call)
@@ -87,11 +119,22 @@ pub fn reset(call: &Call<'_>) -> Result<Value> {
     call.give(now(call, |limiter, key, _, time| limiter.reset_at(key, time))?)
 }
 
-/// `(limiter, key, cost, time?, steady, wall, leaseHigh, leaseLow) => number`: how many leases ended; a
-/// receipt's cost stands where other operations have theirs.
-pub fn release(call: &Call<'_>) -> Result<Value> {
-    let receipt = receipt(call)?;
-    call.give(now(call, |limiter, key, _, time| limiter.release_at(key, receipt, time))? as f64)
+/// `(limiter, keys, costs, time?) => number[][]`: the numbers of each decision.
+pub fn acquire_many(call: &Call<'_>) -> Result<Value> {
+    let items = items(call)?;
+    let decisions = with(call, |limiter| limiter.acquire_many_at(&items, read_time(call, limiter)?))?;
+    call.give(told(decisions))
+}
+
+/// `(limiter, key, 0, time?, ms)`.
+pub fn block(call: &Call<'_>) -> Result<Value> {
+    let duration = duration::from_millis("block", call.number(4)?)?;
+    call.give(now(call, |limiter, key, _, time| limiter.block_at(key, duration, time))?)
+}
+
+/// `(limiter, key, 0, time?)`.
+pub fn unblock(call: &Call<'_>) -> Result<Value> {
+    call.give(now(call, |limiter, key, _, time| limiter.unblock_at(key, time))?)
 }
 
 /// `(limiter, key, cost, time?) => Promise<number[]>`: the numbers of the decision.
@@ -119,14 +162,34 @@ pub fn reset_async(call: &Call<'_>) -> Result<Value> {
     later(call, |limiter, key, _, time| limiter.reset_at(key, time))
 }
 
-/// As `release`, a promise.
-pub fn release_async(call: &Call<'_>) -> Result<Value> {
-    let receipt = receipt(call)?;
-    later(call, move |limiter, key, _, time| limiter.release_at(key, receipt, time).map(|ended| ended as f64))
+/// As `acquireMany`, a promise; so are the next two.
+pub fn acquire_many_async(call: &Call<'_>) -> Result<Value> {
+    let items = items(call)?;
+    let limiter = at(call)?;
+    let time = read_time(call, &limiter)?;
+    call.promise(move || limiter.acquire_many_at(&items, time).map(told))
+}
+
+pub fn block_async(call: &Call<'_>) -> Result<Value> {
+    let duration = duration::from_millis("block", call.number(4)?)?;
+    later(call, move |limiter, key, _, time| limiter.block_at(key, duration, time))
+}
+
+pub fn unblock_async(call: &Call<'_>) -> Result<Value> {
+    later(call, |limiter, key, _, time| limiter.unblock_at(key, time))
+}
+
+fn items(call: &Call<'_>) -> Result<Vec<(Vec<u8>, u64)>> {
+    let costs = call.numbers(2)?.into_iter().map(|cost| cost as u64);
+    Ok(call.keys(1)?.into_iter().zip(costs).collect())
+}
+
+fn told(decisions: Vec<Decision>) -> Vec<Outcome> {
+    decisions.into_iter().map(Outcome::told).collect()
 }
 
 /// Runs an operation on the arguments `(limiter, key, cost, time?)`, in this call.
-fn now<T>(call: &Call<'_>, run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T>) -> Result<T> {
+pub fn now<T>(call: &Call<'_>, run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T>) -> Result<T> {
     let cost = call.integer(2)?;
     with(call, |limiter| {
         let time = read_time(call, limiter)?;
@@ -135,21 +198,20 @@ fn now<T>(call: &Call<'_>, run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Resul
 }
 
 /// Runs it on another thread; the clock is read here, and the promise of the outcome returned.
-fn later<T: IntoJs + Send + 'static>(
+pub fn later<T: IntoJs + Send + 'static>(
     call: &Call<'_>,
     run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T> + Send + 'static,
 ) -> Result<Value> {
     let cost = call.integer(2)?;
-    let limiter = with(call, |limiter| Ok(limiter.clone()))?;
+    let limiter = at(call)?;
     let time = read_time(call, &limiter)?;
     let key = call.with_bytes(1, |key| Ok(key.to_vec()))?;
     call.promise(move || run(&limiter, &key, cost, time))
 }
 
-/// What a decision took, from the numbers that `decision.rs` gave.
-fn receipt(call: &Call<'_>) -> Result<Receipt> {
-    let [steady, wall, cost, high, low] = [4, 5, 2, 6, 7].map(|index| call.integer(index));
-    Ok(Receipt::from_parts([steady?, wall?, cost?, high?, low?]))
+/// The limiter whose number stands first.
+pub fn at(call: &Call<'_>) -> Result<Limiter> {
+    with(call, |limiter| Ok(limiter.clone()))
 }
 
 fn read_time(call: &Call<'_>, limiter: &Limiter) -> Result<Time> {

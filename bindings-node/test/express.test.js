@@ -275,9 +275,9 @@ test('options are checked when the limiter is made', () => {
     [{ ipv6Subnet: () => 64 }, 'MIRAB_UNSUPPORTED', 'ipv6Subnet'],
     [{ store: { increment() {} } }, 'MIRAB_UNSUPPORTED', 'store', "'memory:'"],
     [{ store: 'nowhere:' }, 'MIRAB_INVALID_URI', 'nowhere'],
-    [{ skipFailedRequests: true }, 'MIRAB_UNSUPPORTED', 'skipFailedRequests true'],
-    [{ skipSuccessfulRequests: true }, 'MIRAB_UNSUPPORTED', 'skipSuccessfulRequests'],
-    [{ requestWasSuccessful: () => true }, 'MIRAB_UNSUPPORTED', 'requestWasSuccessful'],
+    [{ skipFailedRequests: 1 }, 'MIRAB_INVALID_ARGUMENT', 'skipFailedRequests 1'],
+    [{ skipSuccessfulRequests: 'yes' }, 'MIRAB_INVALID_ARGUMENT', "skipSuccessfulRequests 'yes'"],
+    [{ requestWasSuccessful: true }, 'MIRAB_INVALID_ARGUMENT', 'requestWasSuccessful true'],
     [{ validate: false }, 'MIRAB_UNSUPPORTED', 'validate false'],
     [{ logger: console }, 'MIRAB_UNSUPPORTED', 'logger'],
     [{ retryAfter: 5 }, 'MIRAB_UNSUPPORTED', 'retryAfter 5'],
@@ -287,5 +287,5 @@ test('options are checked when the limiter is made', () => {
   ]) {
     assert.throws(() => rateLimit(options), failure(code, ...texts));
   }
-  rateLimit({ skipFailedRequests: false, skipSuccessfulRequests: false, validate: true });
+  rateLimit({ skipFailedRequests: false, skipSuccessfulRequests: false, requestWasSuccessful: undefined, validate: true });
 });

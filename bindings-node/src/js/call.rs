@@ -33,11 +33,14 @@ impl<'a> Deref for Call<'a> {
 impl Call<'_> {
     /// The number at `index`, or none where something else stands.
     pub fn number_or_none(&self, index: usize) -> Option<f64> {
+        self.read_number(self.arguments[index])
+    }
+
+    fn read_number(&self, value: sys::napi_value) -> Option<f64> {
         let mut number = 0.0;
         // SAFETY: `env` and the arguments are alive during the callback (Node fills the missing
         // ones with `undefined`), and the out-pointers are ours; so in every function below.
-        let status =
-            unsafe { sys::napi_get_value_double(self.context.env, self.arguments[index], &mut number) };
+        let status = unsafe { sys::napi_get_value_double(self.context.env, value, &mut number) };
         (status == sys::Status::napi_ok).then_some(number)
     }
 
@@ -68,30 +71,53 @@ impl Call<'_> {
 
     /// The array of strings at `index`.
     pub fn texts(&self, index: usize) -> Result<Vec<String>> {
+        let text = |value| self.read_text(value)?.ok_or_else(|| wrong(index, "an array of strings"));
+        self.elements(index)?.into_iter().map(text).collect()
+    }
+
+    /// The array of numbers at `index`.
+    pub fn numbers(&self, index: usize) -> Result<Vec<f64>> {
+        let number = |value| self.read_number(value).ok_or_else(|| wrong(index, "an array of numbers"));
+        self.elements(index)?.into_iter().map(number).collect()
+    }
+
+    /// The bytes of each string or `Uint8Array` in the array at `index`.
+    pub fn keys(&self, index: usize) -> Result<Vec<Vec<u8>>> {
+        let bytes = |value| self.read_bytes(value, index, |bytes| Ok(bytes.to_vec()));
+        self.elements(index)?.into_iter().map(bytes).collect()
+    }
+
+    fn elements(&self, index: usize) -> Result<Vec<sys::napi_value>> {
         let array = self.arguments[index];
         let mut length = 0;
-        // SAFETY: see `number_or_none`.
+        // SAFETY: see `read_number`.
         let status = unsafe { sys::napi_get_array_length(self.context.env, array, &mut length) };
         check(status, "reading an array").map_err(|_| wrong(index, "an array"))?;
-        (0..length)
-            .map(|item| {
-                let mut value = ptr::null_mut();
-                // SAFETY: see `number_or_none`.
-                let status = unsafe { sys::napi_get_element(self.context.env, array, item, &mut value) };
-                check(status, "reading an array")?;
-                self.read_text(value)?.ok_or_else(|| wrong(index, "an array of strings"))
-            })
-            .collect()
+        let element = |item| {
+            let mut value = ptr::null_mut();
+            // SAFETY: see `read_number`.
+            let status = unsafe { sys::napi_get_element(self.context.env, array, item, &mut value) };
+            check(status, "reading an array").map(|()| value)
+        };
+        (0..length).map(element).collect()
     }
 
     /// Calls `read` with the bytes of the string or `Uint8Array` at `index`.
     pub fn with_bytes<R>(&self, index: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
-        let value = self.arguments[index];
+        self.read_bytes(self.arguments[index], index, read)
+    }
+
+    fn read_bytes<R>(
+        &self,
+        value: sys::napi_value,
+        index: usize,
+        read: impl FnOnce(&[u8]) -> Result<R>,
+    ) -> Result<R> {
         let mut inline = [0_u8; INLINE];
         match self.copy_text(value, &mut inline) {
             Some(length) if length < INLINE - MARGIN => read(&inline[..length]),
             Some(_) => read(&self.long_text(value)?),
-            None => read(&self.copy_bytes(index)?),
+            None => read(&self.copy_bytes(value, index)?),
         }
     }
 
@@ -108,7 +134,7 @@ impl Call<'_> {
     /// Copies what fits; the length copied, or none when the value is no string.
     fn copy_text(&self, value: sys::napi_value, buffer: &mut [u8]) -> Option<usize> {
         let mut length = 0;
-        // SAFETY: see `number_or_none`; Node writes at most the buffer's length.
+        // SAFETY: see `read_number`; Node writes at most the buffer's length.
         let status = unsafe {
             sys::napi_get_value_string_utf8(
                 self.context.env,
@@ -123,7 +149,7 @@ impl Call<'_> {
 
     fn long_text(&self, value: sys::napi_value) -> Result<Vec<u8>> {
         let mut length = 0;
-        // SAFETY: see `number_or_none`; without a buffer Node only tells the length.
+        // SAFETY: see `read_number`; without a buffer Node only tells the length.
         let status = unsafe {
             sys::napi_get_value_string_utf8(self.context.env, value, ptr::null_mut(), 0, &mut length)
         };
@@ -134,13 +160,13 @@ impl Call<'_> {
         Ok(bytes)
     }
 
-    fn copy_bytes(&self, index: usize) -> Result<Vec<u8>> {
+    fn copy_bytes(&self, value: sys::napi_value, index: usize) -> Result<Vec<u8>> {
         let (mut kind, mut length, mut data) = (0, 0, ptr::null_mut());
-        // SAFETY: see `number_or_none`; the last two outputs are not asked for.
+        // SAFETY: see `read_number`; the last two outputs are not asked for.
         let status = unsafe {
             sys::napi_get_typedarray_info(
                 self.context.env,
-                self.arguments[index],
+                value,
                 &mut kind,
                 &mut length,
                 &mut data,

@@ -8,6 +8,7 @@ use napi_sys as sys;
 use slab::Slab;
 
 use super::value::{IntoJs, Value};
+use crate::wait::Waiting;
 
 /// How many numbers the array holds through which synchronous decisions reach JavaScript.
 pub const RESULTS: usize = 128;
@@ -19,6 +20,7 @@ pub struct State {
     pub clocks: RefCell<Slab<ManualClock>>,
     /// Decisions that wait for [`crate::http::headers`].
     pub decisions: RefCell<Slab<Decision>>,
+    pub waiters: RefCell<Slab<Waiting>>,
     pub(super) results: Cell<*mut f64>,
     pub(super) error_class: Cell<sys::napi_ref>,
 }
