@@ -36,7 +36,7 @@
  *   success it isn't touched. There is no hidden last error, of the thread or the process.
  *
  * Outputs come last and are written only on success. They need no initial value, and none
- *   is read. No argument is both input and output.
+ *   is read. No argument is both input and output, but the decision that is released.
  *
  * Handles (mirab_limiter, mirab_options, mirab_limit, mirab_manual_clock) are made by a
  *   function that writes one to `out`, and are yours until you give them to the `_free` of
@@ -102,6 +102,16 @@
  * `retry_after_us` when there is nothing to wait for: admitted, or never.
  */
 #define MIRAB_NO_RETRY UINT64_MAX
+
+/**
+ * The most limits that a limiter can have: an array of so many standings is never too small.
+ */
+#define MIRAB_MAX_LIMITS 16
+
+/**
+ * `next_after_us` when nothing is used.
+ */
+#define MIRAB_NO_NEXT UINT64_MAX
 
 /**
  * How a call ended. `MIRAB_OK` is 0; everything else is a failure, and then nothing but
@@ -325,8 +335,44 @@ typedef struct mirab_decision {
      * Hold an admitted request so many microseconds before serving it.
      */
     uint64_t delay_us;
-    uint64_t _reserved[9];
+    /**
+     * What it took, for `mirab_limiter_release` to read.
+     */
+    uint64_t _receipt[5];
+    uint64_t _reserved[4];
 } mirab_decision;
+
+/**
+ * Where one of the limiter's limits stands: after the request when it was admitted, else before
+ * it.
+ * Threads: plain data; each call fills some of yours.
+ * Lifetime: copy it, keep it; it refers to nothing.
+ * NULL: `MIRAB_NULL_POINTER`, and then nothing was decided.
+ * Freeing: nothing to free. Its size is fixed: later versions use the reserved room.
+ */
+typedef struct mirab_standing {
+    /**
+     * Its capacity, in units of cost.
+     */
+    uint64_t limit;
+    /**
+     * How many units are used.
+     */
+    uint64_t used;
+    /**
+     * How many units are left.
+     */
+    uint64_t remaining;
+    /**
+     * Microseconds until nothing is used any more.
+     */
+    uint64_t reset_after_us;
+    /**
+     * Microseconds until `remaining` grows by one; `MIRAB_NO_NEXT` when nothing is used.
+     */
+    uint64_t next_after_us;
+    uint64_t _reserved[3];
+} mirab_standing;
 
 #ifdef __cplusplus
 extern "C" {
@@ -384,6 +430,49 @@ mirab_result mirab_limit_fixed_window(int64_t limit,
                                       uint32_t anchor,
                                       struct mirab_error *error,
                                       struct mirab_limit **out);
+
+/**
+ * Admitted requests leave at `limit` units in `per_us` microseconds: `delay_us` of a decision
+ * says how long to hold one. At most `queue` wait, besides the one being served.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_leaky_bucket(int64_t limit,
+                                      int64_t per_us,
+                                      int64_t queue,
+                                      struct mirab_error *error,
+                                      struct mirab_limit **out);
+
+/**
+ * `limit` units in `per_us` microseconds, where the window before this one counts by how
+ * much of it still overlaps. Takes as little memory as a fixed window.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_sliding_window(int64_t limit,
+                                        int64_t per_us,
+                                        struct mirab_error *error,
+                                        struct mirab_limit **out);
+
+/**
+ * Never more than `limit` units in any `per_us` microseconds. With `buckets` from 1 to 1024,
+ * which must divide `per_us`, it keeps so many counters and not an entry for each request,
+ * and may refuse the width of one bucket longer; 0 means entries.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_sliding_log(int64_t limit,
+                                     int64_t per_us,
+                                     int64_t buckets,
+                                     struct mirab_error *error,
+                                     struct mirab_limit **out);
+
+/**
+ * At most `limit` units in flight: what a decision took is given back by
+ * `mirab_limiter_release`, and by itself `expires_us` microseconds after it was taken.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limit_concurrency(int64_t limit,
+                                     int64_t expires_us,
+                                     struct mirab_error *error,
+                                     struct mirab_limit **out);
 
 /**
  * Sets how many units a token bucket holds when full. Other limits have no such number:
@@ -544,6 +633,21 @@ mirab_result mirab_limiter_peek(const struct mirab_limiter *limiter,
                                 struct mirab_decision *out);
 
 /**
+ * Gives back what `decision` took of `concurrency` limits; what it took of others stays taken.
+ * `decision` is one that this limiter gave for this key; it is marked, so that a second call
+ * ends nothing. `out_ended` may be NULL; it gets how many leases still counted: 0 when the
+ * request was refused, took none, was released before, or its leases have expired, and for
+ * another key or limiter, which leaves the decision as it was.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_release(const struct mirab_limiter *limiter,
+                                   const uint8_t *key,
+                                   size_t key_len,
+                                   struct mirab_decision *decision,
+                                   struct mirab_error *error,
+                                   uint64_t *out_ended);
+
+/**
  * Forgets what a key has used. A key that was never seen is fine.
  */
 MIRAB_MUST_USE
@@ -553,8 +657,16 @@ mirab_result mirab_limiter_reset(const struct mirab_limiter *limiter,
                                  struct mirab_error *error);
 
 /**
+ * Tells how many limits the limiter has, at most `MIRAB_MAX_LIMITS`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_limit_count(const struct mirab_limiter *limiter,
+                                       struct mirab_error *error,
+                                       uint32_t *out);
+
+/**
  * Lends the name of one of the limiter's limits: the name it was given, else its text in
- * canonical form. `index` is that of a decision. Don't free it; it lives as long as the
+ * canonical form. `index` is that of a decision or of a standing. Don't free it; it lives as long as the
  * limiter.
  */
 MIRAB_MUST_USE
@@ -575,6 +687,35 @@ mirab_result mirab_limiter_close(const struct mirab_limiter *limiter,
  * Frees the limiter, closing nothing that others share. NULL is fine.
  */
 void mirab_limiter_free(struct mirab_limiter *limiter);
+
+/**
+ * As `mirab_limiter_acquire`, and writes where each limit stands to `out_standings`, in the
+ * order of the limits. `room` is how many fit there: no fewer than the limiter has limits, so
+ * `MIRAB_MAX_LIMITS` always will do; what is beyond the limits isn't touched.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_acquire_with_standings(const struct mirab_limiter *limiter,
+                                                  const uint8_t *key,
+                                                  size_t key_len,
+                                                  int64_t cost,
+                                                  struct mirab_error *error,
+                                                  struct mirab_decision *out,
+                                                  struct mirab_standing *out_standings,
+                                                  size_t room);
+
+/**
+ * As `mirab_limiter_peek`, and writes where each limit stands, as
+ * `mirab_limiter_acquire_with_standings` does.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_peek_with_standings(const struct mirab_limiter *limiter,
+                                               const uint8_t *key,
+                                               size_t key_len,
+                                               int64_t cost,
+                                               struct mirab_error *error,
+                                               struct mirab_decision *out,
+                                               struct mirab_standing *out_standings,
+                                               size_t room);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use mirab::Decision;
+use mirab::{Decision, Receipt};
+
+use crate::error::Failure;
+use crate::ffi::null;
 
 /// `retry_after_us` when there is nothing to wait for: admitted, or never.
 pub const MIRAB_NO_RETRY: u64 = u64::MAX;
@@ -38,8 +41,11 @@ pub struct mirab_decision {
     pub reset_after_us: u64,
     /// Hold an admitted request so many microseconds before serving it.
     pub delay_us: u64,
+    /// What it took, for `mirab_limiter_release` to read.
     #[doc(hidden)]
-    pub _reserved: [u64; 9],
+    pub _receipt: [u64; 5],
+    #[doc(hidden)]
+    pub _reserved: [u64; 4],
 }
 
 const _: () = assert!(size_of::<mirab_decision>() == 128);
@@ -59,12 +65,32 @@ impl From<&Decision> for mirab_decision {
             retry_after_us: decision.retry_after().map_or(MIRAB_NO_RETRY, micros),
             reset_after_us: micros(decision.reset_after()),
             delay_us: micros(decision.delay()),
-            _reserved: [0; 9],
+            _receipt: decision.receipt().map_or([0; 5], Receipt::to_parts),
+            _reserved: [0; 4],
         }
     }
 }
 
+/// What a decision says that it took. Nothing else of it is read: it may be anything.
+pub(crate) unsafe fn receipt_of(decision: *const mirab_decision) -> Result<Receipt, Failure> {
+    if decision.is_null() {
+        return Err(null("decision"));
+    }
+    // SAFETY: not NULL, and the promise of `ffi`. Any bits are numbers.
+    Ok(Receipt::from_parts(unsafe { (&raw const (*decision)._receipt).read() }))
+}
+
+/// Leaves it without leases; what it took of other limits stays on record.
+pub(crate) unsafe fn mark_released(decision: *mut mirab_decision) {
+    // SAFETY: `receipt_of` has read it.
+    unsafe {
+        let receipt = &raw mut (*decision)._receipt;
+        let [steady, wall, cost, _, _] = receipt.read();
+        receipt.write([steady, wall, cost, 0, 0]);
+    }
+}
+
 /// Whole microseconds already, and at most 2^52, by the core's promise.
-fn micros(duration: Duration) -> u64 {
+pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX - 1)
 }

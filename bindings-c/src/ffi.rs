@@ -30,11 +30,45 @@ impl<T: Handle> Output<*mut T> {
     }
 }
 
+/// Where several results go, known to have room for them before the work begins.
+pub(crate) struct Outputs<T>(*mut T, usize);
+
+impl<T> Outputs<T> {
+    /// Writes the results, from the first place on.
+    pub(crate) fn write(self, values: impl Iterator<Item = T>) {
+        for (index, value) in values.take(self.1).enumerate() {
+            // SAFETY: checked in `outputs`; the caller promises room for so many.
+            unsafe { self.0.add(index).write(value) };
+        }
+    }
+}
+
+/// Room for `room` results, of which `needed` will be written.
+pub(crate) unsafe fn outputs<T>(
+    pointer: *mut T,
+    room: usize,
+    needed: usize,
+    what: &str,
+) -> Result<Outputs<T>, Failure> {
+    if pointer.is_null() {
+        return Err(null(what));
+    }
+    if room < needed {
+        return Err(invalid(format!("{what} must have room for {needed}, not for {room}")));
+    }
+    Ok(Outputs(pointer, needed))
+}
+
 pub(crate) unsafe fn output<T>(pointer: *mut T, what: &str) -> Result<Output<T>, Failure> {
     if pointer.is_null() {
         return Err(null(what));
     }
     Ok(Output(pointer))
+}
+
+/// A place for a result that the caller may not want.
+pub(crate) unsafe fn optional_output<T>(pointer: *mut T) -> Option<Output<T>> {
+    (!pointer.is_null()).then_some(Output(pointer))
 }
 
 /// A handle that other threads may be using too.
@@ -101,6 +135,6 @@ pub(crate) fn invalid(message: String) -> Failure {
     Failure::new(mirab_result::MIRAB_INVALID_ARGUMENT, message)
 }
 
-fn null(what: &str) -> Failure {
+pub(crate) fn null(what: &str) -> Failure {
     Failure::new(mirab_result::MIRAB_NULL_POINTER, format!("{what} is NULL"))
 }

@@ -25,10 +25,13 @@ mod decision;
 
 mod limiter;
 
+mod standing;
+
 pub use clock::*;
 pub use decision::*;
 pub use error::*;
 pub use limit::*;
 pub use limiter::*;
 pub use options::*;
+pub use standing::*;
 pub use version::*;

@@ -59,7 +59,7 @@ pub unsafe extern "C" fn mirab_limit_token_bucket(
     guard(error, || {
         // SAFETY: the header's conventions.
         let out = unsafe { output(out, "out")? };
-        let inner = Limit::token_bucket(count(limit, "limit")?, period(per_us)?)?;
+        let inner = Limit::token_bucket(count(limit, "limit")?, period(per_us, "per_us")?)?;
         out.give(mirab_limit { inner });
         Ok(())
     })
@@ -99,7 +99,91 @@ pub unsafe extern "C" fn mirab_limit_fixed_window(
         // SAFETY: the header's conventions.
         let out = unsafe { output(out, "out")? };
         let limit = count(limit, "limit")?;
-        let inner = Limit::fixed_window(limit, period(per_us)?, anchor_of(anchor)?)?;
+        let inner = Limit::fixed_window(limit, period(per_us, "per_us")?, anchor_of(anchor)?)?;
+        out.give(mirab_limit { inner });
+        Ok(())
+    })
+}
+
+/// Admitted requests leave at `limit` units in `per_us` microseconds: `delay_us` of a decision
+/// says how long to hold one. At most `queue` wait, besides the one being served.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mirab_limit_leaky_bucket(
+    limit: i64,
+    per_us: i64,
+    queue: i64,
+    error: *mut mirab_error,
+    out: *mut *mut mirab_limit,
+) -> mirab_result {
+    guard(error, || {
+        // SAFETY: the header's conventions.
+        let out = unsafe { output(out, "out")? };
+        let (limit, queue) = (count(limit, "limit")?, count(queue, "queue")?);
+        let inner = Limit::leaky_bucket(limit, period(per_us, "per_us")?, queue)?;
+        out.give(mirab_limit { inner });
+        Ok(())
+    })
+}
+
+/// `limit` units in `per_us` microseconds, where the window before this one counts by how
+/// much of it still overlaps. Takes as little memory as a fixed window.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mirab_limit_sliding_window(
+    limit: i64,
+    per_us: i64,
+    error: *mut mirab_error,
+    out: *mut *mut mirab_limit,
+) -> mirab_result {
+    guard(error, || {
+        // SAFETY: the header's conventions.
+        let out = unsafe { output(out, "out")? };
+        let inner = Limit::sliding_window(count(limit, "limit")?, period(per_us, "per_us")?)?;
+        out.give(mirab_limit { inner });
+        Ok(())
+    })
+}
+
+/// Never more than `limit` units in any `per_us` microseconds. With `buckets` from 1 to 1024,
+/// which must divide `per_us`, it keeps so many counters and not an entry for each request,
+/// and may refuse the width of one bucket longer; 0 means entries.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mirab_limit_sliding_log(
+    limit: i64,
+    per_us: i64,
+    buckets: i64,
+    error: *mut mirab_error,
+    out: *mut *mut mirab_limit,
+) -> mirab_result {
+    guard(error, || {
+        // SAFETY: the header's conventions.
+        let out = unsafe { output(out, "out")? };
+        let inner = Limit::sliding_log(count(limit, "limit")?, period(per_us, "per_us")?)?;
+        let inner = match count(buckets, "buckets")? {
+            0 => inner,
+            buckets => inner.with_buckets(buckets)?,
+        };
+        out.give(mirab_limit { inner });
+        Ok(())
+    })
+}
+
+/// At most `limit` units in flight: what a decision took is given back by
+/// `mirab_limiter_release`, and by itself `expires_us` microseconds after it was taken.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mirab_limit_concurrency(
+    limit: i64,
+    expires_us: i64,
+    error: *mut mirab_error,
+    out: *mut *mut mirab_limit,
+) -> mirab_result {
+    guard(error, || {
+        // SAFETY: the header's conventions.
+        let out = unsafe { output(out, "out")? };
+        let inner = Limit::concurrency(count(limit, "limit")?, period(expires_us, "expires_us")?)?;
         out.give(mirab_limit { inner });
         Ok(())
     })
@@ -152,8 +236,8 @@ fn count(number: i64, what: &str) -> Result<u64, Failure> {
     natural(number, what).map_err(|failure| failure.because(mirab_result::MIRAB_INVALID_LIMIT))
 }
 
-fn period(per_us: i64) -> Result<Duration, Failure> {
-    Ok(Duration::from_micros(count(per_us, "per_us")?))
+fn period(us: i64, what: &str) -> Result<Duration, Failure> {
+    Ok(Duration::from_micros(count(us, what)?))
 }
 
 /// C may pass any number as an enum, so it is checked and not trusted.

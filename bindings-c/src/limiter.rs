@@ -4,9 +4,9 @@ use std::ffi::{CString, c_char};
 
 use mirab::{Error, ErrorKind, Limiter, Policy, Store};
 
-use crate::decision::mirab_decision;
+use crate::decision::{self, mirab_decision};
 use crate::error::{Failure, mirab_error, mirab_result};
-use crate::ffi::{self, Handle, invalid, natural, optional, output, shared, slice, text};
+use crate::ffi::{self, Handle, invalid, natural, optional, optional_output, output, shared, slice, text};
 use crate::guard::{guard, guard_silently};
 use crate::limit::mirab_limit;
 use crate::options::mirab_options;
@@ -17,9 +17,9 @@ use crate::options::mirab_options;
 /// NULL: `MIRAB_NULL_POINTER`, and nothing in `mirab_limiter_free`.
 /// Freeing: `mirab_limiter_free`, once, when no thread is inside a call on it.
 pub struct mirab_limiter {
-    inner: Limiter,
+    pub(crate) inner: Limiter,
     /// What `mirab_limiter_limit_name` lends out, in the order of the policy.
-    names: Vec<CString>,
+    pub(crate) names: Vec<CString>,
 }
 
 impl Handle for mirab_limiter {}
@@ -158,6 +158,39 @@ pub unsafe extern "C" fn mirab_limiter_peek(
     })
 }
 
+/// Gives back what `decision` took of `concurrency` limits; what it took of others stays taken.
+/// `decision` is one that this limiter gave for this key; it is marked, so that a second call
+/// ends nothing. `out_ended` may be NULL; it gets how many leases still counted: 0 when the
+/// request was refused, took none, was released before, or its leases have expired, and for
+/// another key or limiter, which leaves the decision as it was.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mirab_limiter_release(
+    limiter: *const mirab_limiter,
+    key: *const u8,
+    key_len: usize,
+    decision: *mut mirab_decision,
+    error: *mut mirab_error,
+    out_ended: *mut u64,
+) -> mirab_result {
+    guard(error, || {
+        // SAFETY: the header's conventions.
+        let (limiter, key, receipt) = unsafe {
+            (shared(limiter, "limiter")?, slice(key, key_len, "key")?, decision::receipt_of(decision)?)
+        };
+        let ended = limiter.inner.release_at(key, receipt, limiter.inner.read_clock()?)?;
+        if ended > 0 {
+            // SAFETY: as above.
+            unsafe { decision::mark_released(decision) };
+        }
+        // SAFETY: as above.
+        if let Some(out) = unsafe { optional_output(out_ended) } {
+            out.write(ended);
+        }
+        Ok(())
+    })
+}
+
 /// Forgets what a key has used. A key that was never seen is fine.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -174,8 +207,25 @@ pub unsafe extern "C" fn mirab_limiter_reset(
     })
 }
 
+/// Tells how many limits the limiter has, at most `MIRAB_MAX_LIMITS`.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mirab_limiter_limit_count(
+    limiter: *const mirab_limiter,
+    error: *mut mirab_error,
+    out: *mut u32,
+) -> mirab_result {
+    guard(error, || {
+        // SAFETY: the header's conventions.
+        let (limiter, out) = unsafe { (shared(limiter, "limiter")?, output(out, "out")?) };
+        // A policy has at most 16 limits.
+        out.write(limiter.names.len() as u32);
+        Ok(())
+    })
+}
+
 /// Lends the name of one of the limiter's limits: the name it was given, else its text in
-/// canonical form. `index` is that of a decision. Don't free it; it lives as long as the
+/// canonical form. `index` is that of a decision or of a standing. Don't free it; it lives as long as the
 /// limiter.
 #[must_use]
 #[unsafe(no_mangle)]

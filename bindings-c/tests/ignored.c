@@ -10,6 +10,7 @@ int main(void) {
     mirab_limiter_allow(limiter, (const uint8_t *)"k", 1, 1, 0, &allowed);    /* ignored */
     mirab_limiter_peek(limiter, (const uint8_t *)"k", 1, 1, 0, &decision);    /* ignored */
     mirab_limiter_reset(limiter, (const uint8_t *)"k", 1, 0);                 /* ignored */
+    mirab_limiter_release(limiter, (const uint8_t *)"k", 1, &decision, 0, 0); /* ignored */
     mirab_limiter_close(limiter, 0);                                          /* ignored */
     mirab_version();                                                          /* ignored */
     mirab_limiter_free(limiter);                                              /* has no result */

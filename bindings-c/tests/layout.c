@@ -15,7 +15,17 @@ AT(mirab_decision, remaining, 24);
 AT(mirab_decision, retry_after_us, 32);
 AT(mirab_decision, reset_after_us, 40);
 AT(mirab_decision, delay_us, 48);
-AT(mirab_decision, _reserved, 56);
+AT(mirab_decision, _receipt, 56);
+AT(mirab_decision, _reserved, 96);
+
+_Static_assert(sizeof(mirab_standing) == 64, "mirab_standing changed its size");
+_Static_assert(_Alignof(mirab_standing) == 8, "mirab_standing changed its alignment");
+AT(mirab_standing, limit, 0);
+AT(mirab_standing, used, 8);
+AT(mirab_standing, remaining, 16);
+AT(mirab_standing, reset_after_us, 24);
+AT(mirab_standing, next_after_us, 32);
+AT(mirab_standing, _reserved, 40);
 
 _Static_assert(sizeof(mirab_error) == 512, "mirab_error changed its size");
 AT(mirab_error, code, 0);
@@ -23,6 +33,8 @@ AT(mirab_error, message, 4);
 
 _Static_assert(sizeof(mirab_result) == 4, "mirab_result changed its size");
 _Static_assert(MIRAB_NO_RETRY == UINT64_MAX, "MIRAB_NO_RETRY changed");
+_Static_assert(MIRAB_NO_NEXT == UINT64_MAX, "MIRAB_NO_NEXT changed");
+_Static_assert(MIRAB_MAX_LIMITS == 16, "MIRAB_MAX_LIMITS changed");
 
 static void result_codes(void) {
     static const struct {

@@ -41,6 +41,29 @@ static void bad_numbers(void) {
     CHECK(limit == NULL);
 }
 
+static void bad_numbers_of_others(void) {
+    mirab_limit *limit = NULL;
+    CHECK_FAILS(mirab_limit_leaky_bucket(0, 1000000, 5, &error, &limit), MIRAB_INVALID_LIMIT, "deny");
+    CHECK_FAILS(mirab_limit_leaky_bucket(5, -7, 5, &error, &limit), MIRAB_INVALID_LIMIT,
+                "per_us must be 0 or more, not -7");
+    CHECK_FAILS(mirab_limit_leaky_bucket(5, 1000000, -1, &error, &limit), MIRAB_INVALID_LIMIT,
+                "queue must be 0 or more, not -1");
+    CHECK_FAILS(mirab_limit_leaky_bucket(5, 1000000, UINT32_MAX, &error, &limit), MIRAB_INVALID_LIMIT,
+                "queue of 4294967295");
+    CHECK_FAILS(mirab_limit_sliding_window(-3, 1000000, &error, &limit), MIRAB_INVALID_LIMIT, "-3");
+    CHECK_FAILS(mirab_limit_sliding_window(1, INT64_MAX, &error, &limit), MIRAB_INVALID_LIMIT,
+                "9223372036854775807");
+    CHECK_FAILS(mirab_limit_sliding_log(5, 60000000, 7, &error, &limit), MIRAB_INVALID_LIMIT, "7 buckets");
+    CHECK_FAILS(mirab_limit_sliding_log(5, 60000000, -1, &error, &limit), MIRAB_INVALID_LIMIT,
+                "buckets must be 0 or more, not -1");
+    CHECK_FAILS(mirab_limit_sliding_log(5, 60000000, 1200, &error, &limit), MIRAB_INVALID_LIMIT, "1200 buckets");
+    CHECK_FAILS(mirab_limit_concurrency(0, 1000000, &error, &limit), MIRAB_INVALID_LIMIT, "0");
+    CHECK_FAILS(mirab_limit_concurrency(5, 0, &error, &limit), MIRAB_INVALID_LIMIT, "expires");
+    CHECK_FAILS(mirab_limit_concurrency(5, -2, &error, &limit), MIRAB_INVALID_LIMIT,
+                "expires_us must be 0 or more, not -2");
+    CHECK(limit == NULL);
+}
+
 /* Makes a limiter of one limit, which is freed first: a limiter keeps its own copy. */
 static mirab_limiter *limiter_of(mirab_limit *limit) {
     const mirab_limit *limits[] = {limit};
@@ -88,6 +111,53 @@ static void good_ones(void) {
     is_called(limit, "fixed_window: 10/minute from first", 10);
 }
 
+static unsigned stores;
+
+/* A constructor and its notation are one limit: on one store they share their units. */
+static void is_the_same(mirab_limit *limit, const char *notation, uint64_t capacity) {
+    char store[32];
+    mirab_limiter *numbers, *text;
+    mirab_decision decision;
+    snprintf(store, sizeof store, "memory:limit-%u", ++stores);
+    const mirab_limit *limits[] = {limit};
+    CHECK_OK(mirab_limiter_from_limits(limits, 1, store, NULL, &error, &numbers));
+    CHECK_OK(mirab_limiter_new(notation, store, NULL, &error, &text));
+    CHECK_OK(mirab_limiter_acquire(numbers, bytes("k"), 1, 1, &error, &decision));
+    CHECK_NUMBER(decision.remaining, capacity - 1);
+    CHECK_OK(mirab_limiter_acquire(text, bytes("k"), 1, 1, &error, &decision));
+    CHECK_NUMBER(decision.limit, capacity);
+    CHECK_NUMBER(decision.remaining, capacity - 2);
+    mirab_limiter_free(numbers);
+    mirab_limiter_free(text);
+    is_called(limit, notation, capacity);
+}
+
+static void every_algorithm(void) {
+    mirab_limit *limit;
+    CHECK_OK(mirab_limit_leaky_bucket(50, 3600000000, 20, &error, &limit));
+    is_the_same(limit, "leaky_bucket: 50/hour queue 20", 21);
+
+    CHECK_OK(mirab_limit_leaky_bucket(50, 3600000000, 0, &error, &limit));
+    is_called(limit, "leaky_bucket: 50/hour", 1);
+
+    CHECK_OK(mirab_limit_sliding_window(10, 3600000000, &error, &limit));
+    is_the_same(limit, "sliding_window: 10/hour", 10);
+
+    CHECK_OK(mirab_limit_sliding_log(5, 3600000000, 0, &error, &limit));
+    is_the_same(limit, "sliding_log: 5/hour", 5);
+
+    CHECK_OK(mirab_limit_sliding_log(5, 3600000000, 6, &error, &limit));
+    CHECK_FAILS(mirab_limit_set_capacity(limit, 20, &error), MIRAB_INVALID_LIMIT, "20");
+    is_the_same(limit, "sliding_log: 5/hour buckets 6", 5);
+
+    CHECK_OK(mirab_limit_concurrency(20, 30000000, &error, &limit));
+    is_the_same(limit, "concurrency: 20 for 30 seconds", 20);
+
+    CHECK_OK(mirab_limit_concurrency(20, 30000000, &error, &limit));
+    CHECK_OK(mirab_limit_set_name(limit, "db", &error));
+    is_called(limit, "db", 20);
+}
+
 static void none(void) {
     mirab_limiter *limiter = NULL;
     CHECK_FAILS(mirab_limiter_from_limits(NULL, 0, "memory:", NULL, &error, &limiter), MIRAB_INVALID_LIMIT,
@@ -98,7 +168,9 @@ static void none(void) {
 int main(void) {
     SCENE(texts());
     SCENE(bad_numbers());
+    SCENE(bad_numbers_of_others());
     SCENE(good_ones());
+    SCENE(every_algorithm());
     SCENE(none());
     return tell(0);
 }

@@ -25,7 +25,7 @@ static void operations(const char *store) {
     CHECK_NUMBER(decision.retry_after_us, MIRAB_NO_RETRY);
     CHECK_NUMBER(decision.reset_after_us, 2000000);
     CHECK_NUMBER(decision.delay_us, 0);
-    for (size_t i = 0; i < 9; i++) CHECK_NUMBER(decision._reserved[i], 0);
+    for (size_t i = 0; i < 4; i++) CHECK_NUMBER(decision._reserved[i], 0);
 
     CHECK_OK(mirab_limiter_allow(limiter, bytes("user:42"), 7, 3, &error, &allowed));
     CHECK(allowed);
@@ -67,6 +67,7 @@ static void operations(const char *store) {
     CHECK_FAILS(mirab_limiter_allow(limiter, bytes("k"), 1, 1, &error, &allowed), MIRAB_CLOSED, "closed");
     CHECK_FAILS(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, &decision), MIRAB_CLOSED, "closed");
     CHECK_FAILS(mirab_limiter_reset(limiter, bytes("k"), 1, &error), MIRAB_CLOSED, "closed");
+    CHECK_FAILS(mirab_limiter_release(limiter, bytes("k"), 1, &decision, &error, NULL), MIRAB_CLOSED, "closed");
     mirab_limiter_free(limiter);
     mirab_manual_clock_free(clock);
 }

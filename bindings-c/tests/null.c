@@ -8,10 +8,19 @@ static mirab_options *options, *no_options;
 static mirab_manual_clock *clock, *no_clock;
 static mirab_decision decision;
 static bool allowed;
-static uint64_t now_us;
+static mirab_standing standings[1];
+static uint64_t now_us, ended;
+static uint32_t count;
 static const char *name;
 
 #define NULL_IN(call, what) CHECK_FAILS(call, MIRAB_NULL_POINTER, what " is NULL")
+#define ALL_NULL_IN(function)                                                                                \
+    do {                                                                                                     \
+        NULL_IN(function(NULL, bytes("k"), 1, 1, &error, &decision, standings, 1), "limiter");               \
+        NULL_IN(function(limiter, NULL, 1, 1, &error, &decision, standings, 1), "key");                      \
+        NULL_IN(function(limiter, bytes("k"), 1, 1, &error, NULL, standings, 1), "out");                     \
+        NULL_IN(function(limiter, bytes("k"), 1, 1, &error, &decision, NULL, 1), "out_standings");           \
+    } while (0)
 
 static uint32_t noon(void *userdata, uint64_t *out) {
     (void)userdata;
@@ -27,6 +36,10 @@ static void limits(void) {
     NULL_IN(mirab_limit_token_bucket_refilled(5, NULL, &error, &no_limit), "refill_rate");
     NULL_IN(mirab_limit_token_bucket_refilled(5, "1", &error, NULL), "out");
     NULL_IN(mirab_limit_fixed_window(5, 1, MIRAB_ANCHOR_CLOCK, &error, NULL), "out");
+    NULL_IN(mirab_limit_leaky_bucket(5, 1, 0, &error, NULL), "out");
+    NULL_IN(mirab_limit_sliding_window(5, 1, &error, NULL), "out");
+    NULL_IN(mirab_limit_sliding_log(5, 1, 0, &error, NULL), "out");
+    NULL_IN(mirab_limit_concurrency(5, 1, &error, NULL), "out");
     NULL_IN(mirab_limit_set_capacity(NULL, 5, &error), "limit");
     NULL_IN(mirab_limit_set_name(NULL, "n", &error), "limit");
     NULL_IN(mirab_limit_set_name(limit, NULL, &error), "name");
@@ -72,6 +85,13 @@ static void limiters(void) {
     NULL_IN(mirab_limiter_peek(NULL, bytes("k"), 1, 1, &error, &decision), "limiter");
     NULL_IN(mirab_limiter_peek(limiter, NULL, 1, 1, &error, &decision), "key");
     NULL_IN(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, NULL), "out");
+    ALL_NULL_IN(mirab_limiter_acquire_with_standings);
+    ALL_NULL_IN(mirab_limiter_peek_with_standings);
+    NULL_IN(mirab_limiter_release(NULL, bytes("k"), 1, &decision, &error, &ended), "limiter");
+    NULL_IN(mirab_limiter_release(limiter, NULL, 1, &decision, &error, &ended), "key");
+    NULL_IN(mirab_limiter_release(limiter, bytes("k"), 1, NULL, &error, &ended), "decision");
+    NULL_IN(mirab_limiter_limit_count(NULL, &error, &count), "limiter");
+    NULL_IN(mirab_limiter_limit_count(limiter, &error, NULL), "out");
     NULL_IN(mirab_limiter_reset(NULL, bytes("k"), 1, &error), "limiter");
     NULL_IN(mirab_limiter_reset(limiter, NULL, 1, &error), "key");
     NULL_IN(mirab_limiter_limit_name(NULL, 0, &error, &name), "limiter");
@@ -95,7 +115,7 @@ int main(void) {
     SCENE(all_options());
     SCENE(limiters());
     SCENE(no_error());
-    CHECK(!no_limit && !no_limiter && !no_options && !no_clock && !name && !allowed);
+    CHECK(!no_limit && !no_limiter && !no_options && !no_clock && !name && !allowed && !ended && !count);
 
     mirab_limiter_free(limiter);
     mirab_options_free(options);

@@ -1,10 +1,12 @@
 #!/bin/sh
-# The README's first example, word for word: it compiles as it says, and prints what it says.
+# The README's first example, word for word: it compiles as it says, and prints what it says. The second, a part of
+# a program, works twice where one place is. Each limit of its table can be made.
 #
 #   readme.sh OUT      with PKG_CONFIG_PATH and LD_LIBRARY_PATH at the installed library
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$here/../README.md" | sed '1d;/^```$/,$d'; }
+readme=$here/../README.md
+block() { awk -v start="\`\`\`$1" -v wanted="${2:-1}" '/^```/ { on = $0 == start && ++seen == wanted; next } on' "$readme"; }
 
 mkdir -p "$1"
 cd "$1"
@@ -14,4 +16,31 @@ sh -c "$(block sh | grep -F example.c) -Wall -Wextra -Werror"
     printf 'it prints:\n%s\nnot:\n%s\n' "$(./example)" "$(block text)" >&2
     exit 1
 }
-echo "readme: 1 passed, 0 failed"
+
+{
+    cat <<'C'
+#include <mirab.h>
+#include <stdio.h>
+static int reports;
+static void make_report(void) { reports++; }
+int main(int count, char **limits) {
+    const uint8_t key[] = "k";
+    const size_t key_len = 1;
+    mirab_error error;
+    mirab_limiter *limiter;
+    for (int i = 1; i < count; i++) {
+        if (mirab_limiter_new(limits[i], "memory:", NULL, &error, &limiter) != MIRAB_OK) return puts(error.message);
+        mirab_limiter_free(limiter);
+    }
+    if (mirab_limiter_new("concurrency: 1 for 30s", "memory:", NULL, &error, &limiter) != MIRAB_OK) return 1;
+    for (int i = 0; i < 2; i++) {
+C
+    block c 2
+    echo '} mirab_limiter_free(limiter); return reports == 2 ? 0 : 1; }'
+} >part.c
+sh -c "$(block sh | grep -F example.c | sed 's/example/part/g') -Wall -Wextra -Werror"
+# The first column: `a limit` or `a limit`, `another`.
+sed -n 's/^| \(`[^|]*`\) | `mirab_limit_.*/\1/p' "$readme" | tr ',' '\n' | sed 's/^ *`//; s/` *$//' >limits.txt
+[ "$(wc -l <limits.txt)" = 8 ]
+tr '\n' '\0' <limits.txt | xargs -0 ./part
+echo "readme: 3 passed, 0 failed"

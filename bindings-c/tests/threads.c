@@ -1,5 +1,8 @@
-/* Eight threads on one limiter of capacity 1000: exactly 1000 pass, on memory and on Redis. */
+/* Eight threads on one limiter of capacity 1000: exactly 1000 pass, on memory and on Redis; of three
+ * places never more are taken. */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "check.h"
 
@@ -33,8 +36,49 @@ static void crowd(const char *store) {
     mirab_limiter_free(limiter);
 }
 
+static atomic_uint flying, most, served;
+
+/* Takes a place, and gives it back, again and again. */
+static void *fly(void *shared) {
+    const mirab_limiter *limiter = shared;
+    for (int i = 0; i < ASKED; i++) {
+        mirab_error error;
+        mirab_decision decision;
+        uint64_t ended;
+        CHECK_OK(mirab_limiter_acquire(limiter, bytes("crowd"), 5, 1, &error, &decision));
+        if (!decision.allowed) continue;
+        const unsigned now = atomic_fetch_add(&flying, 1) + 1;
+        unsigned seen = atomic_load(&most);
+        while (now > seen && !atomic_compare_exchange_weak(&most, &seen, now)) continue;
+        atomic_fetch_add(&served, 1);
+        sched_yield();
+        atomic_fetch_sub(&flying, 1);
+        CHECK_OK(mirab_limiter_release(limiter, bytes("crowd"), 5, &decision, &error, &ended));
+        CHECK_NUMBER(ended, 1);
+    }
+    return NULL;
+}
+
+static void in_flight(const char *store) {
+    pthread_t threads[THREADS];
+    mirab_error error;
+    mirab_limiter *limiter;
+    mirab_decision decision;
+    atomic_store(&most, 0);
+    atomic_store(&served, 0);
+    CHECK_OK(mirab_limiter_new("concurrency: 3 for 1 minute", store, NULL, &error, &limiter));
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, fly, limiter) == 0);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(atomic_load(&most) <= 3 && atomic_load(&served) > 3);
+    CHECK_OK(mirab_limiter_peek(limiter, bytes("crowd"), 5, 3, &error, &decision));
+    CHECK(decision.allowed);
+    mirab_limiter_free(limiter);
+}
+
 int main(void) {
     SCENE(crowd("memory:"));
     SCENE(crowd(test_redis()));
+    SCENE(in_flight("memory:"));
+    SCENE(in_flight(test_redis()));
     return tell(0);
 }

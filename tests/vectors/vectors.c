@@ -51,6 +51,10 @@ static int64_t number(const cJSON *object, const char *name) {
     return (int64_t)item->valuedouble;
 }
 
+static int64_t number_or(const cJSON *object, const char *name, int64_t otherwise) {
+    return cJSON_HasObjectItem(object, name) ? number(object, name) : otherwise;
+}
+
 static const char *text(const cJSON *object, const char *name) {
     const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
     return value == NULL ? "" : value;
@@ -63,6 +67,13 @@ static mirab_limit *limit_of(const cJSON *json) {
     if (strcmp(algorithm, "token_bucket") == 0) {
         ok(mirab_limit_token_bucket(count, per_us, &error, &limit), "token_bucket");
         ok(mirab_limit_set_capacity(limit, number(json, "capacity"), &error), "capacity");
+    } else if (strcmp(algorithm, "leaky_bucket") == 0) {
+        ok(mirab_limit_leaky_bucket(count, per_us, number(json, "queue"), &error, &limit), "leaky_bucket");
+    } else if (strcmp(algorithm, "sliding_window") == 0) {
+        ok(mirab_limit_sliding_window(count, per_us, &error, &limit), "sliding_window");
+    } else if (strcmp(algorithm, "sliding_log") == 0) {
+        const int64_t buckets = number_or(json, "buckets", 0);
+        ok(mirab_limit_sliding_log(count, per_us, buckets, &error, &limit), "sliding_log");
     } else if (strcmp(algorithm, "fixed_window") == 0) {
         const bool first = strcmp(text(json, "anchor"), "first") == 0;
         const mirab_anchor anchor = first ? MIRAB_ANCHOR_FIRST : MIRAB_ANCHOR_CLOCK;
@@ -71,6 +82,12 @@ static mirab_limit *limit_of(const cJSON *json) {
         die("algorithm", algorithm);
     }
     return limit;
+}
+
+/* The largest cost that can pass: a queue has one place more, for the one being served. */
+static uint64_t capacity_of(const cJSON *json) {
+    if (cJSON_HasObjectItem(json, "queue")) return (uint64_t)number(json, "queue") + 1;
+    return (uint64_t)number_or(json, "capacity", number(json, "limit"));
 }
 
 static void compare(const cJSON *expected, const mirab_decision *decision, uint64_t capacity) {
@@ -88,14 +105,13 @@ static void compare(const cJSON *expected, const mirab_decision *decision, uint6
     same("remaining", decision->remaining, remaining);
     same("retry_after_us", decision->retry_after_us, wait_us == 0 ? MIRAB_NO_RETRY : (uint64_t)wait_us);
     same("reset_after_us", decision->reset_after_us, (uint64_t)number(expected, "reset_after_us"));
-    same("delay_us", decision->delay_us, 0);
+    same("delay_us", decision->delay_us, (uint64_t)number_or(expected, "delay_us", 0));
     same("limit_index", decision->limit_index, 0);
 }
 
 static void play(const cJSON *json) {
     const cJSON *numbers = cJSON_GetObjectItemCaseSensitive(json, "limit"), *one;
-    const bool bucket = cJSON_HasObjectItem(numbers, "capacity");
-    const uint64_t capacity = (uint64_t)number(numbers, bucket ? "capacity" : "limit");
+    const uint64_t capacity = capacity_of(numbers);
     const uint8_t *key = (const uint8_t *)text(json, "name");
     const size_t key_len = strlen(text(json, "name"));
     mirab_limit *limit = limit_of(numbers);
