@@ -52,7 +52,7 @@ function whenEnded(response, run) {
     how === 'error' ? errorMonitor : how, // a listener to `error` would hide errors from the app
     () => {
       for (const [event, end] of ends) response.off(event, end);
-      run(how);
+      run(how === 'finish' && response.writableEnded === false ? 'close' : how); // HTTP/2 also tells 'finish' of who left
     },
   ]);
   for (const [event, end] of ends) response.on(event, end);

@@ -12,63 +12,9 @@ const test = require('node:test');
 const { ManualClock } = require('..');
 const { whenEnded } = require('../lib/express-hold.js');
 const { rateLimit } = require('../lib/express.js');
-const { failure, redis, serve, stores } = require('./helpers.js');
+const { KEY, Response, failure, isFree, listen, redis, serve, stores, until, warningsOf } = require('./helpers.js');
 
 const frameworks = { 'express 5': require('express'), 'express 4': require('express-4') };
-const KEY = '127.0.0.1';
-
-/** Serves `app` while `run` uses its port. */
-async function listen(server, run) {
-  const sockets = new Set();
-  server.on('connection', (socket) => sockets.add(socket));
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  try {
-    await run(server.address().port);
-  } finally {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  }
-}
-
-/** Waits until `check` is true, for what the server does after its client has the answer. */
-async function until(check) {
-  for (let tries = 0; tries < 500; tries++) {
-    if (await check()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  throw new Error(`never true: ${check}`);
-}
-
-const isFree = (limiter, key = KEY) => until(async () => (await limiter.getKey(key)) === undefined);
-
-/** The warnings of mirab while `run` runs. */
-async function warningsOf(run) {
-  const warnings = [];
-  const listener = ({ name, message }) => name === 'MirabWarning' && warnings.push(message);
-  process.on('warning', listener);
-  await run();
-  await new Promise(setImmediate);
-  process.off('warning', listener);
-  return warnings;
-}
-
-/** A response without a server: it ends when told to. */
-class Response extends EventEmitter {
-  destroyed = false;
-  statusCode = 200;
-  setHeader() {}
-  appendHeader() {}
-  hasHeader() {
-    return true;
-  }
-  end(body) {
-    this.body = body;
-  }
-  close() {
-    this.destroyed = true;
-    this.emit('close');
-  }
-}
 
 for (const [framework, express] of Object.entries(frameworks)) {
   for (const [name, store] of Object.entries(stores)) {

@@ -2,10 +2,14 @@
 
 const { spawn } = require('node:child_process');
 const { randomUUID } = require('node:crypto');
+const { EventEmitter } = require('node:events');
 const http = require('node:http');
 const { join } = require('node:path');
 
 const ROOT = join(__dirname, '..');
+
+/** The key of the clients of the tests. */
+const KEY = '127.0.0.1';
 
 /** A key space of its own on the Redis of the tests, which must be there. */
 function redis() {
@@ -68,4 +72,57 @@ async function serve(app, run, host = '127.0.0.1') {
   }
 }
 
-module.exports = { ROOT, failure, node, redis, serve, stores };
+/** Lets `server` listen while `run` uses its port. */
+async function listen(server, run) {
+  const sockets = new Set();
+  server.on('connection', (socket) => sockets.add(socket));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    await run(server.address().port);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+/** Waits until `check` is true, for what the server does after its client has the answer. */
+async function until(check) {
+  for (let tries = 0; tries < 500; tries++) {
+    if (await check()) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error(`never true: ${check}`);
+}
+
+const isFree = (limiter, key = KEY) => until(async () => (await limiter.getKey(key)) === undefined);
+
+/** The warnings of mirab while `run` runs. */
+async function warningsOf(run) {
+  const warnings = [];
+  const listener = ({ name, message }) => name === 'MirabWarning' && warnings.push(message);
+  process.on('warning', listener);
+  await run();
+  await new Promise(setImmediate);
+  process.off('warning', listener);
+  return warnings;
+}
+
+/** A response without a server: it ends when told to. */
+class Response extends EventEmitter {
+  destroyed = false;
+  statusCode = 200;
+  setHeader() {}
+  appendHeader() {}
+  hasHeader() {
+    return true;
+  }
+  end(body) {
+    this.body = body;
+  }
+  close() {
+    this.destroyed = true;
+    this.emit('close');
+  }
+}
+
+module.exports = { KEY, ROOT, Response, failure, isFree, listen, node, redis, serve, stores, until, warningsOf };
