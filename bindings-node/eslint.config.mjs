@@ -1,8 +1,8 @@
 import js from '@eslint/js';
 
 const globals = Object.fromEntries(
-  ['Buffer', 'FinalizationRegistry', 'SharedArrayBuffer', 'URL', 'clearInterval', 'clearTimeout', 'console', 'fetch', 'gc',
-    'performance', 'process', 'setImmediate', 'setInterval', 'setTimeout'].map((name) => [name, 'readonly']),
+  ['AbortController', 'AbortSignal', 'Buffer', 'FinalizationRegistry', 'SharedArrayBuffer', 'URL', 'clearInterval', 'clearTimeout',
+    'console', 'fetch', 'gc', 'performance', 'process', 'setImmediate', 'setInterval', 'setTimeout'].map((name) => [name, 'readonly']),
 );
 const node = { ...globals, __dirname: 'readonly', exports: 'writable', module: 'writable', require: 'readonly' };
 

@@ -27,16 +27,34 @@ test('the table of limits says the same on both sides', () => {
   }
 });
 
+test('the example of a cost known afterwards settles it', async () => {
+  const limiter = new mirab.Limiter('1000/hour');
+  const run = new Function('limiter', 'complete', 'prompt', `return (async () => { ${blocks('js')[1]} })()`);
+  await run(limiter, async () => 120, 'hello');
+  assert.equal((await limiter.peek('user:42')).used, 120);
+  await assert.rejects(run(limiter, () => Promise.reject(new Error('mine'))), /mine/);
+  assert.equal((await limiter.peek('user:42')).used, 120);
+});
+
+test('the example of waiting waits', async () => {
+  const clock = new mirab.ManualClock();
+  const limiter = new mirab.Limiter('1/second', { clock });
+  const run = new Function('limiter', 'send', `return (async () => { ${blocks('js')[2]} })()`);
+  let sent = 0;
+  for (let round = 0; round < 3; round++) await run(limiter, () => (sent += 1));
+  assert.deepEqual([sent, clock.nowUs], [3, 2_000_000]);
+});
+
 test('the example of concurrency gives back what it took', async () => {
   const limiter = new mirab.Limiter('concurrency: 2 for 30s');
-  const run = new Function('limiter', 'makeReport', `return (async () => { ${blocks('js')[1]} })()`);
+  const run = new Function('limiter', 'makeReport', `return (async () => { ${blocks('js')[3]} })()`);
   await run(limiter, async () => assert.equal((await limiter.peek('report')).used, 1));
   await assert.rejects(run(limiter, () => Promise.reject(new Error('mine'))), /mine/);
   assert.equal((await limiter.peek('report')).used, 0);
 });
 
 test('the Express example starts, and limits a login', async () => {
-  const example = blocks('js')[2].replace('redis://127.0.0.1:6379', process.env.MIRAB_TEST_REDIS);
+  const example = blocks('js')[4].replace('redis://127.0.0.1:6379', process.env.MIRAB_TEST_REDIS);
   const app = new Function('require', `${example}\nreturn app;`)(require);
   await serve(app, async (ask) => {
     const { status, headers } = await ask('/');
@@ -48,6 +66,6 @@ test('the Express example starts, and limits a login', async () => {
 test('the bare server answers', async () => {
   let listener;
   const http = { createServer: (given) => (listener = given) };
-  new Function('http', 'rateLimit', blocks('js')[3])(http, require('mirab/express').rateLimit);
+  new Function('http', 'rateLimit', blocks('js')[5])(http, require('mirab/express').rateLimit);
   await serve(listener, async (ask) => assert.equal((await ask()).body, 'welcome'));
 });

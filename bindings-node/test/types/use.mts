@@ -3,7 +3,7 @@
 import http from 'node:http';
 
 import express from 'express';
-import { Decision, Limit, Limiter, ManualClock, MirabError, type Limits, type MirabErrorKind, type Standing } from 'mirab';
+import { Decision, Limit, Limiter, ManualClock, MirabError, type Item, type Limits, type MirabErrorKind, type Standing, type Stats, type WaitOptions } from 'mirab';
 import rateLimit, { ipKeyGenerator, rateLimit as named, type Options, type RateLimitInfo } from 'mirab/express';
 
 const clock = new ManualClock(0n);
@@ -21,19 +21,33 @@ const wait: number | undefined = decision.retryAfterMs;
 const standing: Standing | undefined = decision.standings[0];
 if (await limiter.allow(new Uint8Array([1]))) limiter.resetSync(Buffer.from('k'));
 const ended: number = (await flying.release(decision)) + flying.releaseSync(decision);
+const items: Item[] = ['k', ['k', 2n], [new Uint8Array([1])], Buffer.from('k')];
+const many: Decision[] = [...(await limiter.acquireMany(items)), ...limiter.acquireManySync(['k', ['l', 2]] as const)];
+const waiting: WaitOptions = { timeoutMs: 500, signal: AbortSignal.timeout(500) };
+const waited: Decision = await limiter.wait('k', undefined, waiting);
+const back: number = (await limiter.refund(waited)) + limiter.refundSync(decision);
+await limiter.commit(waited, 5n);
+limiter.commitSync(waited, back + many.length);
+await limiter.block('k', 1500);
+limiter.blockSync('k', 1.5);
+await limiter.unblock('k');
+limiter.unblockSync('k');
+const stats: Readonly<Stats> = limiter.stats();
+const sum: number = stats.allowed + stats.refused + stats.never + stats.blocked + stats.errors + stats.refunded + stats.keys + stats.evicted;
 try {
   limiter.peekSync('k');
 } catch (error) {
   if (error instanceof MirabError && error.code === 'MIRAB_STORE_TIMEOUT') {
     const kind: MirabErrorKind = error.kind;
-    console.log(kind, ended, wait, standing?.nextAfterMs);
+    console.log(kind, ended, sum, wait, standing?.nextAfterMs);
   }
 }
 
-const options: Options = { limits: '5/minute', maxHold: 500, keyGenerator: (request) => ipKeyGenerator(request.ip, 64), standardHeaders: 'draft-8' };
+const options: Options = { limits: '5/minute', maxHold: 500, keyGenerator: (request) => ipKeyGenerator(request.ip, 64), standardHeaders: 'draft-8', skipFailedRequests: true };
 const app = express();
 app.use(rateLimit(options));
-app.get('/', named({ windowMs: 1000, limit: 2, skip: async (request) => request.get('x') === 'y' }), (_request, response) => {
+const once: Options = { skipSuccessfulRequests: true, requestWasSuccessful: async (request, response) => response.statusCode < 300 && request.complete };
+app.get('/', named({ windowMs: 1000, limit: 2, skip: async (request) => request.get('x') === 'y', ...once }), (_request, response) => {
   response.send('fine');
 });
 const middleware = rateLimit({ handler: (request, response, next, { statusCode }) => response.status(statusCode).json(request.rateLimit) });
@@ -54,6 +68,14 @@ void limiter.acquire(42);
 void limiter.acquire('k', '1');
 // @ts-expect-error a key is not what was decided
 void limiter.release('k');
+// @ts-expect-error a cost is said
+void limiter.commit(decision);
+// @ts-expect-error in milliseconds, by its name
+void limiter.wait('k', 1, { timeout: 5 });
+// @ts-expect-error an item is a key, or a key and its cost
+void limiter.acquireMany([['k', 1, 2]]);
+// @ts-expect-error counts are read-only
+stats.allowed = 1;
 // @ts-expect-error a log has no queue
 Limit.slidingLog(5, 1000, { queue: 5 });
 // @ts-expect-error a bucket needs its rate
