@@ -231,36 +231,20 @@ impl Algorithm {
         let (steady, at) = (now.steady, receipt.at.steady);
         match (self, &mut *stored) {
             (Self::TokenBucket(it), State::Bucket(tat)) => {
-                let mut read = it.read(*tat, steady).0;
-                let given = it.refund(&mut read, steady, units, None);
-                if given > 0 {
-                    *tat = read;
-                }
-                given
+                given_back(tat, it.read(*tat, steady).0, |tat| it.refund(tat, steady, units, None))
             }
             (Self::LeakyBucket(it), State::Bucket(tat)) => {
-                let mut read = it.bucket.read(*tat, steady).0;
-                let given = it.bucket.refund(&mut read, steady, units, Some(receipt.full_at));
-                if given > 0 {
-                    *tat = read;
-                }
-                given
+                let only_last = Some(receipt.full_at);
+                given_back(tat, it.bucket.read(*tat, steady).0, |tat| {
+                    it.bucket.refund(tat, steady, units, only_last)
+                })
             }
             (Self::FixedWindow(it), State::Window(window)) => {
-                let (mut read, _) = it.read(*window, it.time(now));
-                let given = it.refund(&mut read, it.time(now), units, it.time(receipt.at));
-                if given > 0 {
-                    *window = read;
-                }
-                given
+                let (time, at) = (it.time(now), it.time(receipt.at));
+                given_back(window, it.read(*window, time).0, |window| it.refund(window, time, units, at))
             }
             (Self::SlidingWindow(it), State::Pair(pair)) => {
-                let (mut read, _) = it.read(*pair, steady);
-                let given = it.refund(&mut read, steady, units, at);
-                if given > 0 {
-                    *pair = read;
-                }
-                given
+                given_back(pair, it.read(*pair, steady).0, |pair| it.refund(pair, steady, units, at))
             }
             (Self::SlidingLog(it), State::Log(log)) => it.refund(log, steady, units, (at, receipt.cost)),
             (Self::SlidingBuckets(it), State::Buckets(buckets)) => it.refund(buckets, steady, units, at),
@@ -318,6 +302,15 @@ impl Algorithm {
             _ => 0,
         }
     }
+}
+
+/// Refunds from a state as it was read, and keeps that only when something was given back.
+fn given_back<S>(stored: &mut S, mut read: S, refund: impl FnOnce(&mut S) -> u64) -> u64 {
+    let given = refund(&mut read);
+    if given > 0 {
+        *stored = read;
+    }
+    given
 }
 
 impl State {
