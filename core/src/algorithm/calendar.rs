@@ -136,7 +136,8 @@ mod tests {
     }
 
     fn is(found: (String, String), start: &str, end: &str) {
-        assert_eq!(found, (start.to_owned(), end.to_owned()));
+        let (from, to) = found;
+        assert_eq!((from.as_str(), to.as_str()), (start, end));
     }
 
     #[test]
