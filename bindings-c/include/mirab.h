@@ -36,7 +36,8 @@
  *   success it isn't touched. There is no hidden last error, of the thread or the process.
  *
  * Outputs come last and are written only on success. They need no initial value, and none
- *   is read. No argument is both input and output, but the decision that is released.
+ *   is read. No argument is both input and output, but a decision that is given back,
+ *   settled or released.
  *
  * Handles (mirab_limiter, mirab_options, mirab_limit, mirab_manual_clock) are made by a
  *   function that writes one to `out`, and are yours until you give them to the `_free` of
@@ -99,6 +100,11 @@
 #define MIRAB_ERROR_MESSAGE_SIZE 508
 
 /**
+ * `limit_index` when the key is blocked.
+ */
+#define MIRAB_LIMIT_BLOCK UINT32_MAX
+
+/**
  * `retry_after_us` when there is nothing to wait for: admitted, or never.
  */
 #define MIRAB_NO_RETRY UINT64_MAX
@@ -112,6 +118,11 @@
  * `next_after_us` when nothing is used.
  */
 #define MIRAB_NO_NEXT UINT64_MAX
+
+/**
+ * `timeout_us` for waiting as long as it takes.
+ */
+#define MIRAB_FOREVER INT64_MAX
 
 /**
  * How a call ended. `MIRAB_OK` is 0; everything else is a failure, and then nothing but
@@ -307,7 +318,7 @@ typedef struct mirab_decision {
     uint8_t _reserved_flags[1];
     /**
      * Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`;
-     * `UINT32_MAX` when something else than a limit did.
+     * `MIRAB_LIMIT_BLOCK` when `mirab_limiter_block` did.
      */
     uint32_t limit_index;
     /**
@@ -336,10 +347,12 @@ typedef struct mirab_decision {
      */
     uint64_t delay_us;
     /**
-     * What it took, for `mirab_limiter_release` to read.
+     * What it took, for `mirab_limiter_refund`, `_commit` and `_release` to read.
      */
-    uint64_t _receipt[5];
-    uint64_t _reserved[4];
+    uint64_t _receipt[7];
+    uint32_t _origin;
+    uint32_t _settled;
+    uint64_t _reserved[1];
 } mirab_decision;
 
 /**
@@ -373,6 +386,49 @@ typedef struct mirab_standing {
     uint64_t next_after_us;
     uint64_t _reserved[3];
 } mirab_standing;
+
+/**
+ * Counts of a limiter since it was made; `mirab_limiter_peek` isn't counted.
+ * Threads: plain data; each call fills one of yours.
+ * Lifetime: copy it, keep it; it refers to nothing.
+ * NULL: `MIRAB_NULL_POINTER`.
+ * Freeing: nothing to free. Its size is fixed: later versions use the reserved room.
+ */
+typedef struct mirab_stats {
+    /**
+     * Requests that were admitted.
+     */
+    uint64_t allowed;
+    /**
+     * Requests that were refused and may pass later.
+     */
+    uint64_t refused;
+    /**
+     * Requests that were refused for ever: a cost above the capacity, or `deny`.
+     */
+    uint64_t never;
+    /**
+     * Requests that were refused because the key is blocked.
+     */
+    uint64_t blocked;
+    /**
+     * Requests that were not decided: the store failed.
+     */
+    uint64_t errors;
+    /**
+     * Units that `mirab_limiter_refund` and `mirab_limiter_commit` gave back.
+     */
+    uint64_t refunded;
+    /**
+     * Keys that the store keeps in this process, of all its limiters; 0 on Redis.
+     */
+    uint64_t keys;
+    /**
+     * Live keys that the store forgot, or refused, for want of room; 0 on Redis.
+     */
+    uint64_t evicted;
+    uint64_t _reserved[8];
+} mirab_stats;
 
 #ifdef __cplusplus
 extern "C" {
@@ -576,6 +632,9 @@ void mirab_options_free(struct mirab_options *options);
  * Makes a limiter from limits as text, such as "5/minute" or "100/second burst 300".
  * `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process) or
  * "redis://HOST:PORT" (shared by all who name it). `options` may be NULL.
+ * "memory:NAME?max_keys=100000" keeps so many keys at most, else a million: what says nothing any
+ * more goes first, then what is full again soonest, unless "&when_full=refuse" makes a new key
+ * `MIRAB_STORE_FULL`.
  * No socket is opened and no thread started before the first decision.
  */
 MIRAB_MUST_USE
@@ -633,22 +692,7 @@ mirab_result mirab_limiter_peek(const struct mirab_limiter *limiter,
                                 struct mirab_decision *out);
 
 /**
- * Gives back what `decision` took of `concurrency` limits; what it took of others stays taken.
- * `decision` is one that this limiter gave for this key; it is marked, so that a second call
- * ends nothing. `out_ended` may be NULL; it gets how many leases still counted: 0 when the
- * request was refused, took none, was released before, or its leases have expired, and for
- * another key or limiter, which leaves the decision as it was.
- */
-MIRAB_MUST_USE
-mirab_result mirab_limiter_release(const struct mirab_limiter *limiter,
-                                   const uint8_t *key,
-                                   size_t key_len,
-                                   struct mirab_decision *decision,
-                                   struct mirab_error *error,
-                                   uint64_t *out_ended);
-
-/**
- * Forgets what a key has used. A key that was never seen is fine.
+ * Forgets what a key has used, and lifts its block. A key that was never seen is fine.
  */
 MIRAB_MUST_USE
 mirab_result mirab_limiter_reset(const struct mirab_limiter *limiter,
@@ -666,8 +710,8 @@ mirab_result mirab_limiter_limit_count(const struct mirab_limiter *limiter,
 
 /**
  * Lends the name of one of the limiter's limits: the name it was given, else its text in
- * canonical form. `index` is that of a decision or of a standing. Don't free it; it lives as long as the
- * limiter.
+ * canonical form; "block" for `MIRAB_LIMIT_BLOCK`. `index` is that of a decision or of a
+ * standing. Don't free it; it lives as long as the limiter.
  */
 MIRAB_MUST_USE
 mirab_result mirab_limiter_limit_name(const struct mirab_limiter *limiter,
@@ -676,8 +720,9 @@ mirab_result mirab_limiter_limit_name(const struct mirab_limiter *limiter,
                                       const char **out);
 
 /**
- * Ends the limiter's work: every later question to it gives `MIRAB_CLOSED`. Closing twice is
- * fine. The store lives on for others, and the limiter still has to be freed.
+ * Ends the limiter's work: every later question to it gives `MIRAB_CLOSED`, and so does
+ * `mirab_limiter_wait` to threads that are in it now. Closing twice is fine. The store lives on
+ * for others, and the limiter still has to be freed.
  */
 MIRAB_MUST_USE
 mirab_result mirab_limiter_close(const struct mirab_limiter *limiter,
@@ -691,7 +736,8 @@ void mirab_limiter_free(struct mirab_limiter *limiter);
 /**
  * As `mirab_limiter_acquire`, and writes where each limit stands to `out_standings`, in the
  * order of the limits. `room` is how many fit there: no fewer than the limiter has limits, so
- * `MIRAB_MAX_LIMITS` always will do; what is beyond the limits isn't touched.
+ * `MIRAB_MAX_LIMITS` always will do; what is beyond the limits isn't touched. While the key is
+ * blocked, each tells of the block: nothing is left, until it ends.
  */
 MIRAB_MUST_USE
 mirab_result mirab_limiter_acquire_with_standings(const struct mirab_limiter *limiter,
@@ -716,6 +762,114 @@ mirab_result mirab_limiter_peek_with_standings(const struct mirab_limiter *limit
                                                struct mirab_decision *out,
                                                struct mirab_standing *out_standings,
                                                size_t room);
+
+/**
+ * As `mirab_limiter_acquire` for `count` keys in one step, in their order: each is admitted or
+ * refused for itself, and the same key twice counts twice. `keys`, `key_lens`, `costs` and `out`
+ * are arrays of `count` elements; `costs` may be NULL, for 1 each. When one of them can't be used
+ * or decided, nothing is taken, and the message names its index: "item 3: ...".
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_acquire_many(const struct mirab_limiter *limiter,
+                                        const uint8_t *const *keys,
+                                        const size_t *key_lens,
+                                        const int64_t *costs,
+                                        size_t count,
+                                        struct mirab_error *error,
+                                        struct mirab_decision *out);
+
+/**
+ * As `mirab_limiter_acquire`, but sleeps until the request is admitted and due, at most
+ * `timeout_us` microseconds. A refusal in the end is no failure: `out` gets the last decision,
+ * and at once when no wait helps or the promised instant lies beyond the timeout. An admitted
+ * request of a leaky bucket has waited its `delay_us`, where that was within the timeout. Who
+ * comes first among those who wait isn't promised. By a manual clock it advances the clock in
+ * place of sleeping. A signal doesn't end it; `mirab_limiter_close` does: `MIRAB_CLOSED`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_wait(const struct mirab_limiter *limiter,
+                                const uint8_t *key,
+                                size_t key_len,
+                                int64_t cost,
+                                int64_t timeout_us,
+                                struct mirab_error *error,
+                                struct mirab_decision *out);
+
+/**
+ * Gives back what `decision` took, never above full; leases end with it. `decision` is one that
+ * this limiter gave for this key, else `MIRAB_INVALID_ARGUMENT`; it is marked, so that a second
+ * call does nothing, also after `mirab_limiter_commit`. Of its copies give back only one.
+ * `out_units` may be NULL; it gets the units given back, of several limits the most: 0 when the
+ * request was refused, took nothing, was settled before, or counts no more. Of a leaky bucket
+ * only the last in the queue may leave, before its turn. When the store fails it is marked too:
+ * nobody knows whether the store did it, and it must not be done twice.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_refund(const struct mirab_limiter *limiter,
+                                  const uint8_t *key,
+                                  size_t key_len,
+                                  struct mirab_decision *decision,
+                                  struct mirab_error *error,
+                                  uint64_t *out_units);
+
+/**
+ * Settles `decision` at a cost that is known only afterwards: of less than it took the rest is
+ * given back as by `mirab_limiter_refund`; of more the rest is charged now, whatever is left, at
+ * most to empty. `actual_cost` is 0 to 2^53. Leases go on. `decision` is marked as there, and
+ * nothing happens when the request was refused, took nothing, or was settled before.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_commit(const struct mirab_limiter *limiter,
+                                  const uint8_t *key,
+                                  size_t key_len,
+                                  struct mirab_decision *decision,
+                                  int64_t actual_cost,
+                                  struct mirab_error *error);
+
+/**
+ * Gives back what `decision` took of `concurrency` limits; what it took of others stays taken.
+ * `decision` is one that this limiter gave for this key, else `MIRAB_INVALID_ARGUMENT`; it is
+ * marked, so that a second call ends nothing. `out_ended` may be NULL; it gets how many leases
+ * still counted: 0 when the request was refused, took none, was released before, or its leases
+ * have expired.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_release(const struct mirab_limiter *limiter,
+                                   const uint8_t *key,
+                                   size_t key_len,
+                                   struct mirab_decision *decision,
+                                   struct mirab_error *error,
+                                   uint64_t *out_ended);
+
+/**
+ * Refuses a key for `for_us` microseconds, 1 to 2^50: under every limiter on this store and
+ * prefix, at cost 0 and to `mirab_limiter_peek` too. A later block replaces it;
+ * `mirab_limiter_unblock` and `mirab_limiter_reset` lift it.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_block(const struct mirab_limiter *limiter,
+                                 const uint8_t *key,
+                                 size_t key_len,
+                                 int64_t for_us,
+                                 struct mirab_error *error);
+
+/**
+ * Lifts the block of a key. A key that isn't blocked is fine.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_unblock(const struct mirab_limiter *limiter,
+                                   const uint8_t *key,
+                                   size_t key_len,
+                                   struct mirab_error *error);
+
+/**
+ * Tells how often the limiter answered what. It never asks a store that isn't in this process,
+ * and works on a closed limiter too.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_stats(const struct mirab_limiter *limiter,
+                                 struct mirab_error *error,
+                                 struct mirab_stats *out);
 
 #ifdef __cplusplus
 }  // extern "C"

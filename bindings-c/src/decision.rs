@@ -5,7 +5,11 @@ use std::time::Duration;
 use mirab::{Decision, Receipt};
 
 use crate::error::Failure;
-use crate::ffi::null;
+use crate::ffi::{invalid, null};
+use crate::limiter::mirab_limiter;
+
+/// `limit_index` when the key is blocked.
+pub const MIRAB_LIMIT_BLOCK: u32 = u32::MAX;
 
 /// `retry_after_us` when there is nothing to wait for: admitted, or never.
 pub const MIRAB_NO_RETRY: u64 = u64::MAX;
@@ -26,7 +30,7 @@ pub struct mirab_decision {
     #[doc(hidden)]
     pub _reserved_flags: [u8; 1],
     /// Which of the limiter's limits decided, from 0, for `mirab_limiter_limit_name`;
-    /// `UINT32_MAX` when something else than a limit did.
+    /// `MIRAB_LIMIT_BLOCK` when `mirab_limiter_block` did.
     pub limit_index: u32,
     /// The capacity of the limit that decided, in units of cost.
     pub limit: u64,
@@ -41,52 +45,108 @@ pub struct mirab_decision {
     pub reset_after_us: u64,
     /// Hold an admitted request so many microseconds before serving it.
     pub delay_us: u64,
-    /// What it took, for `mirab_limiter_release` to read.
+    /// What it took, for `mirab_limiter_refund`, `_commit` and `_release` to read.
     #[doc(hidden)]
-    pub _receipt: [u64; 5],
+    pub _receipt: [u64; 7],
     #[doc(hidden)]
-    pub _reserved: [u64; 4],
+    pub _origin: u32,
+    #[doc(hidden)]
+    pub _settled: u32,
+    #[doc(hidden)]
+    pub _reserved: [u64; 1],
 }
 
 const _: () = assert!(size_of::<mirab_decision>() == 128);
 
-impl From<&Decision> for mirab_decision {
-    fn from(decision: &Decision) -> Self {
+// Words of the receipt.
+const COST: usize = 2;
+const LEASE: [usize; 2] = [3, 4];
+
+impl mirab_decision {
+    /// As C sees a decision of this limiter.
+    pub(crate) fn new(decision: &Decision, limiter: &mirab_limiter) -> Self {
+        let receipt = decision.receipt();
         Self {
             allowed: decision.allowed(),
             never: decision.never(),
             degraded: decision.degraded(),
             _reserved_flags: [0; 1],
             // A policy has at most 16 limits.
-            limit_index: decision.limit_index() as u32,
+            limit_index: decision.limit_index().map_or(MIRAB_LIMIT_BLOCK, |index| index as u32),
             limit: decision.limit(),
             used: decision.used(),
             remaining: decision.remaining(),
             retry_after_us: decision.retry_after().map_or(MIRAB_NO_RETRY, micros),
             reset_after_us: micros(decision.reset_after()),
             delay_us: micros(decision.delay()),
-            _receipt: decision.receipt().map_or([0; 5], Receipt::to_parts),
-            _reserved: [0; 4],
+            _receipt: receipt.map_or([0; 7], Receipt::to_parts),
+            _origin: receipt.map_or(0, |_| limiter.origin(decision.key())),
+            _settled: 0,
+            _reserved: [0; 1],
         }
     }
 }
 
-/// What a decision says that it took. Nothing else of it is read: it may be anything.
-pub(crate) unsafe fn receipt_of(decision: *const mirab_decision) -> Result<Receipt, Failure> {
-    if decision.is_null() {
-        return Err(null("decision"));
-    }
-    // SAFETY: not NULL, and the promise of `ffi`. Any bits are numbers.
-    Ok(Receipt::from_parts(unsafe { (&raw const (*decision)._receipt).read() }))
+/// A decision that C hands back. Nothing but what it took is read of it: the rest may be anything.
+pub(crate) struct Returned {
+    decision: *mut mirab_decision,
+    parts: [u64; 7],
+    settled: bool,
 }
 
-/// Leaves it without leases; what it took of other limits stays on record.
-pub(crate) unsafe fn mark_released(decision: *mut mirab_decision) {
-    // SAFETY: `receipt_of` has read it.
-    unsafe {
-        let receipt = &raw mut (*decision)._receipt;
-        let [steady, wall, cost, _, _] = receipt.read();
-        receipt.write([steady, wall, cost, 0, 0]);
+impl Returned {
+    /// Refuses what took something elsewhere: under other limits, for another key, or in no decision.
+    pub(crate) unsafe fn new(
+        decision: *mut mirab_decision,
+        limiter: &mirab_limiter,
+        key: &[u8],
+    ) -> Result<Self, Failure> {
+        if decision.is_null() {
+            return Err(null("decision"));
+        }
+        // SAFETY: not NULL, and the promise of `ffi`. Any bits are numbers.
+        let (parts, origin, settled) = unsafe {
+            let settled = (&raw const (*decision)._settled).read() != 0;
+            ((&raw const (*decision)._receipt).read(), (&raw const (*decision)._origin).read(), settled)
+        };
+        if parts[COST] != 0 && origin != limiter.origin(key) {
+            return Err(invalid("decision must be one that this limiter gave for this key".into()));
+        }
+        Ok(Self { decision, parts, settled })
+    }
+
+    /// Whether its cost can still be given back or settled.
+    pub(crate) fn is_open(&self) -> bool {
+        self.parts[COST] != 0 && !self.settled
+    }
+
+    pub(crate) fn has_lease(&self) -> bool {
+        LEASE.iter().any(|&word| self.parts[word] != 0)
+    }
+
+    pub(crate) fn receipt(&self) -> Receipt {
+        Receipt::from_parts(self.parts)
+    }
+
+    /// What it took, where that was `cost`.
+    pub(crate) fn receipt_of(&self, cost: u64) -> Receipt {
+        let mut parts = self.parts;
+        parts[COST] = cost;
+        Receipt::from_parts(parts)
+    }
+
+    /// From now on its cost stays as it is.
+    pub(crate) fn mark_settled(&self) {
+        // SAFETY: `new` has read it.
+        unsafe { (&raw mut (*self.decision)._settled).write(1) };
+    }
+
+    /// From now on it has no leases.
+    pub(crate) fn mark_released(&self) {
+        let mut parts = self.parts;
+        LEASE.iter().for_each(|&word| parts[word] = 0);
+        // SAFETY: `new` has read it.
+        unsafe { (&raw mut (*self.decision)._receipt).write(parts) };
     }
 }
 

@@ -108,6 +108,11 @@ impl Failure {
         Self { result, ..self }
     }
 
+    /// The same code, with the place in an array before the message.
+    pub(crate) fn of_item(self, index: usize) -> Self {
+        Self { message: format!("item {index}: {}", self.message), ..self }
+    }
+
     pub(crate) fn result(&self) -> mirab_result {
         self.result
     }

@@ -43,14 +43,14 @@ impl<T> Outputs<T> {
     }
 }
 
-/// Room for `room` results, of which `needed` will be written.
+/// Room for `room` results, of which `needed` will be written; NULL is fine when none will.
 pub(crate) unsafe fn outputs<T>(
     pointer: *mut T,
     room: usize,
     needed: usize,
     what: &str,
 ) -> Result<Outputs<T>, Failure> {
-    if pointer.is_null() {
+    if pointer.is_null() && needed > 0 {
         return Err(null(what));
     }
     if room < needed {

@@ -27,11 +27,26 @@ mod limiter;
 
 mod standing;
 
+mod many;
+
+mod wait;
+
+mod settle;
+
+mod block;
+
+mod stats;
+
+pub use block::*;
 pub use clock::*;
 pub use decision::*;
 pub use error::*;
 pub use limit::*;
 pub use limiter::*;
+pub use many::*;
 pub use options::*;
+pub use settle::*;
 pub use standing::*;
+pub use stats::*;
 pub use version::*;
+pub use wait::*;

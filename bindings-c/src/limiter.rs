@@ -1,12 +1,13 @@
 //! The limiter: limits on a store.
 
 use std::ffi::{CString, c_char};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mirab::{Error, ErrorKind, Limiter, Policy, Store};
 
-use crate::decision::{self, mirab_decision};
+use crate::decision::{MIRAB_LIMIT_BLOCK, mirab_decision};
 use crate::error::{Failure, mirab_error, mirab_result};
-use crate::ffi::{self, Handle, invalid, natural, optional, optional_output, output, shared, slice, text};
+use crate::ffi::{self, Handle, invalid, natural, optional, output, shared, slice, text};
 use crate::guard::{guard, guard_silently};
 use crate::limit::mirab_limit;
 use crate::options::mirab_options;
@@ -20,6 +21,8 @@ pub struct mirab_limiter {
     pub(crate) inner: Limiter,
     /// What `mirab_limiter_limit_name` lends out, in the order of the policy.
     pub(crate) names: Vec<CString>,
+    /// Has seen the names: a key goes on from here.
+    origin: DefaultHasher,
 }
 
 impl Handle for mirab_limiter {}
@@ -27,12 +30,21 @@ impl Handle for mirab_limiter {}
 impl mirab_limiter {
     fn build(policy: Policy, store: &str, options: Option<&mirab_options>) -> Result<Self, Failure> {
         let names = policy.limits().iter().map(|limit| c_name(limit.name()));
-        let names = names.collect::<Result<_, _>>()?;
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        let mut origin = DefaultHasher::new();
+        names.hash(&mut origin);
         let mut builder = Limiter::builder(policy).store(Store::open(store)?);
         if let Some(options) = options {
             builder = options.apply(builder);
         }
-        Ok(Self { inner: builder.build()?, names })
+        Ok(Self { inner: builder.build()?, names, origin })
+    }
+
+    /// What tells decisions of these limits for this key from others. It is against mistakes only.
+    pub(crate) fn origin(&self, key: &[u8]) -> u32 {
+        let mut hasher = self.origin.clone();
+        hasher.write(key);
+        hasher.finish() as u32
     }
 }
 
@@ -46,6 +58,9 @@ fn c_name(name: &str) -> Result<CString, Error> {
 /// Makes a limiter from limits as text, such as "5/minute" or "100/second burst 300".
 /// `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process) or
 /// "redis://HOST:PORT" (shared by all who name it). `options` may be NULL.
+/// "memory:NAME?max_keys=100000" keeps so many keys at most, else a million: what says nothing any
+/// more goes first, then what is full again soonest, unless "&when_full=refuse" makes a new key
+/// `MIRAB_STORE_FULL`.
 /// No socket is opened and no thread started before the first decision.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -112,7 +127,7 @@ pub unsafe extern "C" fn mirab_limiter_acquire(
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let decision = limiter.inner.acquire(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::from(&decision));
+        out.write(mirab_decision::new(&decision, limiter));
         Ok(())
     })
 }
@@ -153,45 +168,12 @@ pub unsafe extern "C" fn mirab_limiter_peek(
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let decision = limiter.inner.peek(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::from(&decision));
+        out.write(mirab_decision::new(&decision, limiter));
         Ok(())
     })
 }
 
-/// Gives back what `decision` took of `concurrency` limits; what it took of others stays taken.
-/// `decision` is one that this limiter gave for this key; it is marked, so that a second call
-/// ends nothing. `out_ended` may be NULL; it gets how many leases still counted: 0 when the
-/// request was refused, took none, was released before, or its leases have expired, and for
-/// another key or limiter, which leaves the decision as it was.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mirab_limiter_release(
-    limiter: *const mirab_limiter,
-    key: *const u8,
-    key_len: usize,
-    decision: *mut mirab_decision,
-    error: *mut mirab_error,
-    out_ended: *mut u64,
-) -> mirab_result {
-    guard(error, || {
-        // SAFETY: the header's conventions.
-        let (limiter, key, receipt) = unsafe {
-            (shared(limiter, "limiter")?, slice(key, key_len, "key")?, decision::receipt_of(decision)?)
-        };
-        let ended = limiter.inner.release_at(key, receipt, limiter.inner.read_clock()?)?;
-        if ended > 0 {
-            // SAFETY: as above.
-            unsafe { decision::mark_released(decision) };
-        }
-        // SAFETY: as above.
-        if let Some(out) = unsafe { optional_output(out_ended) } {
-            out.write(ended);
-        }
-        Ok(())
-    })
-}
-
-/// Forgets what a key has used. A key that was never seen is fine.
+/// Forgets what a key has used, and lifts its block. A key that was never seen is fine.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mirab_limiter_reset(
@@ -225,8 +207,8 @@ pub unsafe extern "C" fn mirab_limiter_limit_count(
 }
 
 /// Lends the name of one of the limiter's limits: the name it was given, else its text in
-/// canonical form. `index` is that of a decision or of a standing. Don't free it; it lives as long as the
-/// limiter.
+/// canonical form; "block" for `MIRAB_LIMIT_BLOCK`. `index` is that of a decision or of a
+/// standing. Don't free it; it lives as long as the limiter.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mirab_limiter_limit_name(
@@ -238,6 +220,10 @@ pub unsafe extern "C" fn mirab_limiter_limit_name(
     guard(error, || {
         // SAFETY: the header's conventions.
         let (limiter, out) = unsafe { (shared(limiter, "limiter")?, output(out, "out")?) };
+        if index == MIRAB_LIMIT_BLOCK {
+            out.write(c"block".as_ptr());
+            return Ok(());
+        }
         let name = limiter.names.get(index as usize).ok_or_else(|| {
             let count = limiter.names.len();
             invalid(format!("index must be below {count}, the number of limits, not {index}"))
@@ -247,8 +233,9 @@ pub unsafe extern "C" fn mirab_limiter_limit_name(
     })
 }
 
-/// Ends the limiter's work: every later question to it gives `MIRAB_CLOSED`. Closing twice is
-/// fine. The store lives on for others, and the limiter still has to be freed.
+/// Ends the limiter's work: every later question to it gives `MIRAB_CLOSED`, and so does
+/// `mirab_limiter_wait` to threads that are in it now. Closing twice is fine. The store lives on
+/// for others, and the limiter still has to be freed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mirab_limiter_close(

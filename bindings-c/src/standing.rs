@@ -53,7 +53,8 @@ impl From<&Standing> for mirab_standing {
 
 /// As `mirab_limiter_acquire`, and writes where each limit stands to `out_standings`, in the
 /// order of the limits. `room` is how many fit there: no fewer than the limiter has limits, so
-/// `MIRAB_MAX_LIMITS` always will do; what is beyond the limits isn't touched.
+/// `MIRAB_MAX_LIMITS` always will do; what is beyond the limits isn't touched. While the key is
+/// blocked, each tells of the block: nothing is left, until it ends.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mirab_limiter_acquire_with_standings(
@@ -73,8 +74,8 @@ pub unsafe extern "C" fn mirab_limiter_acquire_with_standings(
         // SAFETY: as above.
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
         let decision = limiter.inner.acquire(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::from(&decision));
-        standings.write(decision.standings().iter().map(mirab_standing::from));
+        out.write(mirab_decision::new(&decision, limiter));
+        standings.write(decision.standings().iter().cycle().map(mirab_standing::from));
         Ok(())
     })
 }
@@ -100,8 +101,8 @@ pub unsafe extern "C" fn mirab_limiter_peek_with_standings(
         // SAFETY: as above.
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
         let decision = limiter.inner.peek(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::from(&decision));
-        standings.write(decision.standings().iter().map(mirab_standing::from));
+        out.write(mirab_decision::new(&decision, limiter));
+        standings.write(decision.standings().iter().cycle().map(mirab_standing::from));
         Ok(())
     })
 }

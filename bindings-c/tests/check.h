@@ -69,6 +69,18 @@ static inline int tell(unsigned failed) {
 
 static inline const uint8_t *bytes(const char *text) { return (const uint8_t *)text; }
 
+/* A limiter that goes by this clock. */
+static inline mirab_limiter *limiter_by(const mirab_manual_clock *clock, const char *limits, const char *store) {
+    mirab_error error;
+    mirab_options *options;
+    mirab_limiter *limiter;
+    CHECK_OK(mirab_options_new(&error, &options));
+    CHECK_OK(mirab_options_set_manual_clock(options, clock, &error));
+    CHECK_OK(mirab_limiter_new(limits, store, options, &error, &limiter));
+    mirab_options_free(options);
+    return limiter;
+}
+
 /* A store of the Redis that the tests are given, with keys that no other run shares. */
 static inline const char *test_redis(void) {
     static char uri[512];

@@ -11,6 +11,10 @@ int main(void) {
     mirab_limiter_peek(limiter, (const uint8_t *)"k", 1, 1, 0, &decision);    /* ignored */
     mirab_limiter_reset(limiter, (const uint8_t *)"k", 1, 0);                 /* ignored */
     mirab_limiter_release(limiter, (const uint8_t *)"k", 1, &decision, 0, 0); /* ignored */
+    mirab_limiter_refund(limiter, (const uint8_t *)"k", 1, &decision, 0, 0);  /* ignored */
+    mirab_limiter_commit(limiter, (const uint8_t *)"k", 1, &decision, 1, 0);  /* ignored */
+    mirab_limiter_wait(limiter, (const uint8_t *)"k", 1, 1, 0, 0, &decision); /* ignored */
+    mirab_limiter_block(limiter, (const uint8_t *)"k", 1, 1, 0);              /* ignored */
     mirab_limiter_close(limiter, 0);                                          /* ignored */
     mirab_version();                                                          /* ignored */
     mirab_limiter_free(limiter);                                              /* has no result */

@@ -16,7 +16,9 @@ AT(mirab_decision, retry_after_us, 32);
 AT(mirab_decision, reset_after_us, 40);
 AT(mirab_decision, delay_us, 48);
 AT(mirab_decision, _receipt, 56);
-AT(mirab_decision, _reserved, 96);
+AT(mirab_decision, _origin, 112);
+AT(mirab_decision, _settled, 116);
+AT(mirab_decision, _reserved, 120);
 
 _Static_assert(sizeof(mirab_standing) == 64, "mirab_standing changed its size");
 _Static_assert(_Alignof(mirab_standing) == 8, "mirab_standing changed its alignment");
@@ -27,6 +29,18 @@ AT(mirab_standing, reset_after_us, 24);
 AT(mirab_standing, next_after_us, 32);
 AT(mirab_standing, _reserved, 40);
 
+_Static_assert(sizeof(mirab_stats) == 128, "mirab_stats changed its size");
+_Static_assert(_Alignof(mirab_stats) == 8, "mirab_stats changed its alignment");
+AT(mirab_stats, allowed, 0);
+AT(mirab_stats, refused, 8);
+AT(mirab_stats, never, 16);
+AT(mirab_stats, blocked, 24);
+AT(mirab_stats, errors, 32);
+AT(mirab_stats, refunded, 40);
+AT(mirab_stats, keys, 48);
+AT(mirab_stats, evicted, 56);
+AT(mirab_stats, _reserved, 64);
+
 _Static_assert(sizeof(mirab_error) == 512, "mirab_error changed its size");
 AT(mirab_error, code, 0);
 AT(mirab_error, message, 4);
@@ -34,6 +48,8 @@ AT(mirab_error, message, 4);
 _Static_assert(sizeof(mirab_result) == 4, "mirab_result changed its size");
 _Static_assert(MIRAB_NO_RETRY == UINT64_MAX, "MIRAB_NO_RETRY changed");
 _Static_assert(MIRAB_NO_NEXT == UINT64_MAX, "MIRAB_NO_NEXT changed");
+_Static_assert(MIRAB_FOREVER == INT64_MAX, "MIRAB_FOREVER changed");
+_Static_assert(MIRAB_LIMIT_BLOCK == UINT32_MAX, "MIRAB_LIMIT_BLOCK changed");
 _Static_assert(MIRAB_MAX_LIMITS == 16, "MIRAB_MAX_LIMITS changed");
 
 static void result_codes(void) {

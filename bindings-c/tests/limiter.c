@@ -3,6 +3,20 @@
 
 static mirab_error error;
 
+/* What comes after a decision, and what is about no decision. */
+static void closed(const mirab_limiter *limiter, mirab_decision *decision) {
+    const uint8_t *keys[] = {bytes("k")};
+    const size_t lens[] = {1};
+    mirab_decision other;
+    CHECK_FAILS(mirab_limiter_wait(limiter, bytes("k"), 1, 1, MIRAB_FOREVER, &error, &other), MIRAB_CLOSED, "closed");
+    CHECK_FAILS(mirab_limiter_acquire_many(limiter, keys, lens, NULL, 1, &error, &other), MIRAB_CLOSED, "closed");
+    CHECK_FAILS(mirab_limiter_refund(limiter, bytes("user:42"), 7, decision, &error, NULL), MIRAB_CLOSED, "closed");
+    CHECK_FAILS(mirab_limiter_commit(limiter, bytes("user:42"), 7, decision, 0, &error), MIRAB_CLOSED, "closed");
+    CHECK_FAILS(mirab_limiter_release(limiter, bytes("user:42"), 7, decision, &error, NULL), MIRAB_CLOSED, "closed");
+    CHECK_FAILS(mirab_limiter_block(limiter, bytes("k"), 1, 1, &error), MIRAB_CLOSED, "closed");
+    CHECK_FAILS(mirab_limiter_unblock(limiter, bytes("k"), 1, &error), MIRAB_CLOSED, "closed");
+}
+
 static void operations(const char *store) {
     mirab_manual_clock *clock;
     mirab_options *options;
@@ -25,7 +39,7 @@ static void operations(const char *store) {
     CHECK_NUMBER(decision.retry_after_us, MIRAB_NO_RETRY);
     CHECK_NUMBER(decision.reset_after_us, 2000000);
     CHECK_NUMBER(decision.delay_us, 0);
-    for (size_t i = 0; i < 4; i++) CHECK_NUMBER(decision._reserved[i], 0);
+    for (size_t i = 0; i < 1; i++) CHECK_NUMBER(decision._reserved[i], 0);
 
     CHECK_OK(mirab_limiter_allow(limiter, bytes("user:42"), 7, 3, &error, &allowed));
     CHECK(allowed);
@@ -67,7 +81,7 @@ static void operations(const char *store) {
     CHECK_FAILS(mirab_limiter_allow(limiter, bytes("k"), 1, 1, &error, &allowed), MIRAB_CLOSED, "closed");
     CHECK_FAILS(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, &decision), MIRAB_CLOSED, "closed");
     CHECK_FAILS(mirab_limiter_reset(limiter, bytes("k"), 1, &error), MIRAB_CLOSED, "closed");
-    CHECK_FAILS(mirab_limiter_release(limiter, bytes("k"), 1, &decision, &error, NULL), MIRAB_CLOSED, "closed");
+    closed(limiter, &decision);
     mirab_limiter_free(limiter);
     mirab_manual_clock_free(clock);
 }

@@ -10,6 +10,7 @@ static mirab_decision decision;
 static bool allowed;
 static mirab_standing standings[1];
 static uint64_t now_us, ended;
+static mirab_stats stats;
 static uint32_t count;
 static const char *name;
 
@@ -66,6 +67,10 @@ static void all_options(void) {
 }
 
 static void limiters(void) {
+    const uint8_t *keys[] = {bytes("k"), NULL};
+    const size_t lens[] = {1, 1};
+    const int64_t costs[] = {1, 1};
+    mirab_decision decisions[2];
     const mirab_limit *one[] = {limit}, *none[] = {NULL};
     CHECK_OK(mirab_limiter_new("2/minute", "memory:", NULL, &error, &limiter));
     NULL_IN(mirab_limiter_new(NULL, "memory:", NULL, &error, &no_limiter), "limits");
@@ -90,6 +95,26 @@ static void limiters(void) {
     NULL_IN(mirab_limiter_release(NULL, bytes("k"), 1, &decision, &error, &ended), "limiter");
     NULL_IN(mirab_limiter_release(limiter, NULL, 1, &decision, &error, &ended), "key");
     NULL_IN(mirab_limiter_release(limiter, bytes("k"), 1, NULL, &error, &ended), "decision");
+    NULL_IN(mirab_limiter_refund(NULL, bytes("k"), 1, &decision, &error, &ended), "limiter");
+    NULL_IN(mirab_limiter_refund(limiter, NULL, 1, &decision, &error, &ended), "key");
+    NULL_IN(mirab_limiter_refund(limiter, bytes("k"), 1, NULL, &error, &ended), "decision");
+    NULL_IN(mirab_limiter_commit(NULL, bytes("k"), 1, &decision, 1, &error), "limiter");
+    NULL_IN(mirab_limiter_commit(limiter, NULL, 1, &decision, 1, &error), "key");
+    NULL_IN(mirab_limiter_commit(limiter, bytes("k"), 1, NULL, 1, &error), "decision");
+    NULL_IN(mirab_limiter_wait(NULL, bytes("k"), 1, 1, 0, &error, &decision), "limiter");
+    NULL_IN(mirab_limiter_wait(limiter, NULL, 1, 1, 0, &error, &decision), "key");
+    NULL_IN(mirab_limiter_wait(limiter, bytes("k"), 1, 1, 0, &error, NULL), "out");
+    NULL_IN(mirab_limiter_acquire_many(NULL, keys, lens, costs, 2, &error, decisions), "limiter");
+    NULL_IN(mirab_limiter_acquire_many(limiter, NULL, lens, costs, 2, &error, decisions), "keys");
+    NULL_IN(mirab_limiter_acquire_many(limiter, keys, NULL, costs, 2, &error, decisions), "key_lens");
+    NULL_IN(mirab_limiter_acquire_many(limiter, keys, lens, costs, 2, &error, NULL), "out");
+    NULL_IN(mirab_limiter_acquire_many(limiter, keys, lens, costs, 2, &error, decisions), "item 1: key");
+    NULL_IN(mirab_limiter_block(NULL, bytes("k"), 1, 1, &error), "limiter");
+    NULL_IN(mirab_limiter_block(limiter, NULL, 1, 1, &error), "key");
+    NULL_IN(mirab_limiter_unblock(NULL, bytes("k"), 1, &error), "limiter");
+    NULL_IN(mirab_limiter_unblock(limiter, NULL, 1, &error), "key");
+    NULL_IN(mirab_limiter_stats(NULL, &error, &stats), "limiter");
+    NULL_IN(mirab_limiter_stats(limiter, &error, NULL), "out");
     NULL_IN(mirab_limiter_limit_count(NULL, &error, &count), "limiter");
     NULL_IN(mirab_limiter_limit_count(limiter, &error, NULL), "out");
     NULL_IN(mirab_limiter_reset(NULL, bytes("k"), 1, &error), "limiter");

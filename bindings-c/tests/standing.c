@@ -4,16 +4,6 @@
 static mirab_error error;
 static mirab_manual_clock *clock;
 
-static mirab_limiter *limiter_on(const char *limits, const char *store) {
-    mirab_options *options;
-    mirab_limiter *limiter;
-    CHECK_OK(mirab_options_new(&error, &options));
-    CHECK_OK(mirab_options_set_manual_clock(options, clock, &error));
-    CHECK_OK(mirab_limiter_new(limits, store, options, &error, &limiter));
-    mirab_options_free(options);
-    return limiter;
-}
-
 static void stands(const mirab_standing *standing, uint64_t limit, uint64_t used, uint64_t reset_after_us,
                    uint64_t next_after_us) {
     CHECK_NUMBER(standing->limit, limit);
@@ -26,7 +16,7 @@ static void stands(const mirab_standing *standing, uint64_t limit, uint64_t used
 
 /* All take, or none does; the strictest is told, and each stands where it says. */
 static void together(const char *store) {
-    mirab_limiter *limiter = limiter_on("10/second; leaky_bucket: 4/second queue 9; sliding_window: 9/minute;"
+    mirab_limiter *limiter = limiter_by(clock, "10/second; leaky_bucket: 4/second queue 9; sliding_window: 9/minute;"
                                         "sliding_log: 8/minute; c=concurrency: 3 for 20s",
                                         store);
     mirab_decision decision;
@@ -74,7 +64,7 @@ static void together(const char *store) {
 
 /* Without room nothing is decided; with it nothing beyond is written. */
 static void room(void) {
-    mirab_limiter *limiter = limiter_on("5/minute; 9/hour", "memory:");
+    mirab_limiter *limiter = limiter_by(clock, "5/minute; 9/hour", "memory:");
     mirab_decision decision = {.remaining = 77};
     mirab_standing standings[2] = {{.limit = 88}, {.limit = 99}};
     CHECK_FAILS(mirab_limiter_acquire_with_standings(limiter, bytes("k"), 1, 1, &error, &decision, standings, 1),
@@ -92,7 +82,7 @@ static void room(void) {
 
 /* The last of seven limits refuses: the other six were not charged. */
 static void none_of_seven(const char *store) {
-    mirab_limiter *limiter = limiter_on("20/hour; leaky_bucket: 20/hour queue 19; fixed_window: 20/hour;"
+    mirab_limiter *limiter = limiter_by(clock, "20/hour; leaky_bucket: 20/hour queue 19; fixed_window: 20/hour;"
                                         "sliding_window: 20/hour; sliding_log: 20/hour;"
                                         "concurrency: 20 for 1 hour; sliding_log: 1/hour",
                                         store);
@@ -114,7 +104,7 @@ static void sixteen(const char *store) {
         snprintf(limits + length, sizeof limits - length, "%d/hour;", 20 + i);
     }
     limits[strlen(limits) - 1] = '\0';
-    mirab_limiter *limiter = limiter_on(limits, store), *none = NULL;
+    mirab_limiter *limiter = limiter_by(clock, limits, store), *none = NULL;
     mirab_decision decision;
     mirab_standing standings[MIRAB_MAX_LIMITS];
     CHECK_OK(mirab_limiter_reset(limiter, bytes("k"), 1, &error)); /* an earlier scene has used 20/hour, too */

@@ -1,5 +1,5 @@
 /* Eight threads on one limiter of capacity 1000: exactly 1000 pass, on memory and on Redis; of three
- * places never more are taken. */
+ * places never more are taken; and twenty who reserve and settle use no more than there is. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -75,10 +75,61 @@ static void in_flight(const char *store) {
     mirab_limiter_free(limiter);
 }
 
+enum { SETTLING = 20, TURNS = 60, RESERVED = 10 };
+
+/* Reserves ten, uses none to ten of them, and settles at that: or gives all back. */
+static void *settle(void *shared) {
+    const mirab_limiter *limiter = shared;
+    uintptr_t used = 0;
+    for (int i = 0; i < TURNS; i++) {
+        mirab_error error;
+        mirab_decision decision;
+        uint64_t units;
+        CHECK_OK(mirab_limiter_acquire(limiter, bytes("settle"), 6, RESERVED, &error, &decision));
+        if (!decision.allowed) continue;
+        sched_yield();
+        const int actual = i % (RESERVED + 1);
+        if (i % 2 == 0) {
+            CHECK_OK(mirab_limiter_commit(limiter, bytes("settle"), 6, &decision, actual, &error));
+            used += (uintptr_t)actual;
+        } else {
+            CHECK_OK(mirab_limiter_refund(limiter, bytes("settle"), 6, &decision, &error, &units));
+            CHECK_NUMBER(units, RESERVED);
+        }
+    }
+    return (void *)used;
+}
+
+static void settling(const char *limits, const char *store) {
+    pthread_t threads[SETTLING];
+    mirab_error error;
+    mirab_limiter *limiter;
+    mirab_decision decision;
+    mirab_standing standings[MIRAB_MAX_LIMITS];
+    uintptr_t used = 0;
+    CHECK_OK(mirab_limiter_new(limits, store, NULL, &error, &limiter));
+    for (int i = 0; i < SETTLING; i++) CHECK(pthread_create(&threads[i], NULL, settle, limiter) == 0);
+    for (int i = 0; i < SETTLING; i++) {
+        void *its;
+        CHECK(pthread_join(threads[i], &its) == 0);
+        used += (uintptr_t)its;
+    }
+    CHECK_OK(mirab_limiter_peek_with_standings(limiter, bytes("settle"), 6, 1, &error, &decision, standings,
+                                               MIRAB_MAX_LIMITS));
+    CHECK(used > 0 && used <= CAPACITY);
+    CHECK_NUMBER(standings[0].used, used);
+    mirab_limiter_free(limiter);
+}
+
 int main(void) {
     SCENE(crowd("memory:"));
     SCENE(crowd(test_redis()));
     SCENE(in_flight("memory:"));
     SCENE(in_flight(test_redis()));
+    const char *limits[] = {"1000/year", "fixed_window: 1000/30 years", "sliding_log: 1000/year; 2000/year"};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        SCENE(settling(limits[i], "memory:"));
+        SCENE(settling(limits[i], test_redis()));
+    }
     return tell(0);
 }
