@@ -1,5 +1,6 @@
 //! Clocks that are given to a limiter: a manual one, a callable, or the interpreter's `time.time`.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -65,6 +66,15 @@ impl HostClock {
         Time::given_us(self.read_us(py)?).map_err(raise)
     }
 
+    /// Reads it for the core, which knows no exceptions: what is raised waits here for `raised`.
+    fn read_for_core(&self) -> mirab::Result<u64> {
+        Python::attach(|py| self.read_us(py)).map_err(|raised| {
+            let error = Error::new(ErrorKind::InvalidArgument, format!("the clock failed: {raised}"));
+            RAISED.set(Some(raised));
+            error
+        })
+    }
+
     fn read_us(&self, py: Python<'_>) -> PyResult<u64> {
         let now = match self {
             Self::Callable(read) => read.bind(py).call0()?,
@@ -103,11 +113,14 @@ pub fn choose(given: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<(Clo
     };
     let host = Arc::new(host);
     let core = Arc::clone(&host);
-    let clock = Clock::host(move || {
-        Python::attach(|py| core.read_us(py))
-            .map_err(|error| Error::new(ErrorKind::InvalidArgument, format!("the clock failed: {error}")))
-    });
-    Ok((clock, Some(host)))
+    Ok((Clock::host(move || core.read_for_core()), Some(host)))
+}
+
+thread_local!(static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) });
+
+/// The exception that a clock raised while this thread was in the core, which passes on as it is.
+pub fn raised() -> Option<PyErr> {
+    RAISED.take()
 }
 
 fn environment_asks_for_host() -> PyResult<bool> {

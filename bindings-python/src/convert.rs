@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use mirab::{Error, ErrorKind, duration};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDelta, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyString, PyTuple};
 
 use crate::error::{invalid_argument, raise};
 
@@ -93,7 +94,8 @@ fn integer(value: &Bound<'_, PyAny>) -> Option<u64> {
 /// Seconds or a `timedelta`, called `what` in the error.
 pub fn span(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     if value.is_instance_of::<PyDelta>()
-        && let Ok(span) = value.extract()
+        && let Ok(span) = value.extract::<Duration>()
+        && !span.is_zero()
     {
         return Ok(span);
     }
@@ -106,6 +108,38 @@ pub fn span(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
         "{what} {}: it must be a positive number of seconds or a timedelta",
         shown(value)
     )))
+}
+
+/// What `acquire_many` takes: keys, and keys with a cost, in any iterable.
+pub fn items_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAny>, u64)>> {
+    let one_text = given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>();
+    let Some(all) = given.try_iter().ok().filter(|_| !one_text) else {
+        return Err(invalid_argument(format!(
+            "items {}: they must be a list of keys or (key, cost) pairs",
+            shown(given)
+        )));
+    };
+    all.enumerate()
+        .map(|(index, item)| item_of(&item?).map_err(|error| at_index(given.py(), index, error)))
+        .collect()
+}
+
+fn item_of<'py>(item: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> {
+    let (key, cost) = match item.cast::<PyTuple>() {
+        Err(_) => (item.clone(), Cost(1)),
+        Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?.extract()?),
+        Ok(_) => return Err(invalid_argument(format!("{}: it must be a key or (key, cost)", shown(item)))),
+    };
+    key.extract::<Key<'_>>()?;
+    Ok((key, cost.0))
+}
+
+/// The error of one item, which says which it is.
+fn at_index(py: Python<'_>, index: usize, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyValueError>(py) {
+        return invalid_argument(format!("item {index}: {}", error.value(py)));
+    }
+    error
 }
 
 /// Seconds as Python counts them. Whole microseconds survive the way there and back.

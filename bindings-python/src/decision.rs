@@ -60,10 +60,16 @@ impl PyDecision {
         self.0.limit_name()
     }
 
-    /// The place of the limit that decided in the policy, and in `standings`.
+    /// The place of the limit that decided in the policy, and in `standings`; None when blocked.
     #[getter]
-    fn limit_index(&self) -> usize {
+    fn limit_index(&self) -> Option<usize> {
         self.0.limit_index()
+    }
+
+    /// Whether the key is blocked: then `limit_name` is "block", and `standings` hold only the block's.
+    #[getter]
+    fn blocked(&self) -> bool {
+        self.0.is_blocked()
     }
 
     /// Whether no wait would help: the cost is above the capacity, or the limit is `deny`.

@@ -10,7 +10,9 @@ mod error;
 mod http;
 mod limit;
 mod limiter;
+mod stats;
 mod store;
+mod wait;
 
 /// The native half of the package `mirab`.
 #[pyo3::pymodule]
@@ -27,6 +29,8 @@ mod _mirab {
     use super::limit::PyLimit;
     #[pymodule_export]
     use super::limiter::PyLimiter;
+    #[pymodule_export]
+    use super::stats::PyStats;
     #[pymodule_export]
     use super::store::PyStore;
 

@@ -161,6 +161,18 @@ impl PyLimit {
         Self(Limit::unlimited())
     }
 
+    /// Seconds that the last of a leaky bucket's queue is held; 0 for every other limit.
+    #[getter]
+    fn longest_delay(&self) -> f64 {
+        seconds(self.0.longest_delay())
+    }
+
+    /// Whether it counts what is in flight, so that what it admits is to be released.
+    #[getter]
+    fn is_concurrency(&self) -> bool {
+        self.0.is_concurrency()
+    }
+
     /// The same limit under a name: its bucket then keeps what was used when its numbers change.
     fn with_name(&self, name: &str) -> PyResult<Self> {
         self.0.clone().with_name(name).map(Self).map_err(raise)

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use mirab::{Limiter, OnStoreFailure, Result, Time};
+use mirab::{Decision, Error, Limiter, OnStoreFailure, Result, Step, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::clock::{HostClock, choose};
-use crate::convert::{Cost, Key, shown};
+use crate::clock::{HostClock, choose, raised};
+use crate::convert::{Cost, Key, items_of, shown, span};
 use crate::decision::PyDecision;
 use crate::error::{invalid_argument, raise};
 use crate::limit::{limits, policy};
+use crate::stats::PyStats;
 use crate::store::StoreArgument;
+use crate::wait::sleep;
 
 /// A policy on a store. It may be shared by threads, and used in a forked child.
-#[pyclass(frozen, module = "mirab", name = "Limiter")]
+#[pyclass(frozen, subclass, module = "mirab._mirab", name = "Limiter")]
 pub struct PyLimiter {
     core: Limiter,
     clock: Option<Arc<HostClock>>,
@@ -71,28 +73,89 @@ impl PyLimiter {
         self.call(py, |core, time| core.peek_at(key.0, cost.0, time)).map(PyDecision)
     }
 
-    /// Ends what `decision` holds of `concurrency` limits, and says how many of its leases counted
-    /// until now: 0 for one that was refused, released before or expired, or that holds none.
-    fn release(&self, py: Python<'_>, decision: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let Ok(decision) = decision.cast::<PyDecision>() else {
-            return Err(invalid_argument(format!(
-                "release {}: it must be the Decision that acquire returned",
-                shown(decision)
-            )));
-        };
-        let decision = &decision.get().0;
-        match decision.receipt() {
-            Some(receipt) => self.call(py, |core, time| core.release_at(decision.key(), receipt, time)),
-            None => self.core.release(decision).map_err(raise),
+    /// Acquires for several keys in one step: `items` are keys, or (key, cost) pairs.
+    ///
+    /// Each is all or nothing for itself, in their order; the same key twice counts twice. A bad item
+    /// is an error that names its index, and then nothing is taken.
+    fn acquire_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Vec<PyDecision>> {
+        let held = items_of(items)?;
+        let items = held
+            .iter()
+            .map(|(key, cost)| key.extract::<Key<'_>>().map(|key| (key.0, *cost)))
+            .collect::<PyResult<Vec<_>>>()?;
+        let decided = self.call(py, |core, time| core.acquire_many_at(&items, time))?;
+        Ok(decided.into_iter().map(PyDecision).collect())
+    }
+
+    /// Sleeps until `cost` units are admitted, and returns the last decision; never raises for a refusal.
+    ///
+    /// At once when no wait would help, or not within `timeout` (seconds or a `timedelta`; None waits for
+    /// ever). A leaky bucket's `delay` is slept too, where it is within the timeout.
+    #[pyo3(
+        signature = (key, cost=Cost(1), timeout=None),
+        text_signature = "($self, key, cost=1, timeout=None)"
+    )]
+    fn wait(
+        &self,
+        py: Python<'_>,
+        key: Key<'_>,
+        cost: Cost,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyDecision> {
+        let timeout = timeout.map(|timeout| span("timeout", timeout)).transpose()?;
+        let mut waiter = self.core.waiter(key.0, cost.0, timeout);
+        loop {
+            match self.run(py, |_| waiter.step())? {
+                Step::Done(decision) => return Ok(PyDecision(decision)),
+                Step::Sleep(time) => sleep(py, &self.core, time)?,
+            }
         }
     }
 
-    /// Forgets what was used of `key`; an unknown key is fine.
+    /// Gives back what `decision` took, never above full, and ends its leases; returns the units given
+    /// back. It works once: 0 for one that was refused, settled before or expired.
+    fn refund(&self, py: Python<'_>, decision: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let decision = one_of_ours("refund", decision)?;
+        self.run(py, |core| core.refund(decision))
+    }
+
+    /// Settles `decision` at a cost that is known only afterwards: less than it took is given back, more
+    /// is charged now, at most to empty. It works once.
+    fn commit(&self, py: Python<'_>, decision: &Bound<'_, PyAny>, actual_cost: Cost) -> PyResult<()> {
+        let decision = one_of_ours("commit", decision)?;
+        self.run(py, |core| core.commit(decision, actual_cost.0))
+    }
+
+    /// Ends what `decision` holds of `concurrency` limits, and says how many of its leases counted
+    /// until now: 0 for one that was refused, released before or expired, or that holds none.
+    fn release(&self, py: Python<'_>, decision: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let decision = one_of_ours("release", decision)?;
+        self.run(py, |core| core.release(decision))
+    }
+
+    /// Refuses `key` for so many seconds (or a `timedelta`), under any limits of this store and prefix,
+    /// also at cost 0. A later block replaces it.
+    fn block(&self, py: Python<'_>, key: Key<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
+        let duration = span("block", seconds)?;
+        self.call(py, |core, time| core.block_at(key.0, duration, time))
+    }
+
+    /// Lifts the block of `key`; none is fine.
+    fn unblock(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
+        self.call(py, |core, time| core.unblock_at(key.0, time))
+    }
+
+    /// Forgets what was used of `key`, and its block; an unknown key is fine.
     fn reset(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
         self.call(py, |core, time| core.reset_at(key.0, time))
     }
 
-    /// Ends it: afterwards every operation raises Closed. Twice is fine.
+    /// How often it answered what, since it was made.
+    fn stats(&self) -> PyStats {
+        PyStats(self.core.stats())
+    }
+
+    /// Ends it: afterwards, and for those who wait inside, every operation raises Closed. Twice is fine.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.core.close());
     }
@@ -128,7 +191,27 @@ impl PyLimiter {
             Some(clock) => clock.read(py)?,
             None => self.core.read_clock().map_err(raise)?,
         };
-        if self.local { operation(&self.core, time) } else { py.detach(|| operation(&self.core, time)) }
-            .map_err(raise)
+        self.run(py, |core| operation(core, time))
+    }
+
+    /// Calls the core: without the GIL when that may block. What a given clock raises there is raised.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(&Limiter) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        if self.local { operation(&self.core) } else { py.detach(|| operation(&self.core)) }
+            .map_err(|error: Error| raised().unwrap_or_else(|| raise(error)))
+    }
+}
+
+/// The argument `decision` of the operation `what`.
+fn one_of_ours<'a>(what: &str, decision: &'a Bound<'_, PyAny>) -> PyResult<&'a Decision> {
+    match decision.cast::<PyDecision>() {
+        Ok(decision) => Ok(&decision.get().0),
+        Err(_) => Err(invalid_argument(format!(
+            "{what} {}: it must be the Decision that acquire returned",
+            shown(decision)
+        ))),
     }
 }

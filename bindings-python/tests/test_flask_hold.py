@@ -17,9 +17,9 @@ from werkzeug.serving import make_server
 from werkzeug.wsgi import FileWrapper
 
 import mirab
-from mirab import InvalidArgument, ManualClock, Unsupported
-from mirab._flask_hold import Places
-from mirab.flask import Limiter
+from mirab import ManualClock, Unsupported
+from mirab._flask_hold import Held
+from mirab.flask import Limiter, RequestLimit
 
 PLACES = "seats=concurrency: 2 for 30s"
 
@@ -105,28 +105,53 @@ def test_requests_are_held_in_real_time() -> None:
         assert at - begun >= turn * 0.1
 
 
-def test_a_queue_longer_than_max_hold_is_an_error_where_it_is_written() -> None:
-    limiter = Limiter(lambda: "k")
-    for text in ("leaky_bucket: 50/second queue 51", "5/minute; x=leaky_bucket: 1/second queue 2"):
-        with pytest.raises(InvalidArgument, match="max_hold is 1"):
-            limiter.limit(text)
-        with pytest.raises(InvalidArgument, match="queue"):
-            limiter.shared_limit(text, "s")
-    limiter.limit("leaky_bucket: 50/second queue 50")
-    Limiter(lambda: "k", max_hold=2).limit("leaky_bucket: 50/second queue 100")
-    Limiter(lambda: "k", max_hold=0).limit("leaky_bucket: 50/second")
+def test_a_request_that_would_wait_longer_than_max_hold_leaves_the_queue(site: Site) -> None:
+    start = site.clock.now_us
+    site.limit("x=leaky_bucket: 4/second queue 100", lambda: "")
+    queue = mirab.Limiter("x=leaky_bucket: 4/second queue 100", site.uri, clock=site.clock)
+    assert queue.acquire("k", 5)
+    for _ in range(3):
+        refusal = site.client.get("/a")
+        assert (refusal.status_code, refusal.headers["Retry-After"]) == (429, "1")
+        assert refusal.headers["Cache-Control"] == "no-store"
+        assert "RateLimit" not in refusal.headers
+        assert site.clock.now_us == start
+        assert queue.peek("k", 0).used == 5
+    site.clock.advance_us(249_999)
+    assert site.client.get("/a").status_code == 429
+    site.clock.advance_us(1)
+    assert site.client.get("/a").status_code == 200  # held for all of max_hold
+    assert site.clock.now_us == start + 1_250_000
 
 
-def test_a_callable_with_too_long_a_queue_is_an_error_and_charges_nothing(site: Site) -> None:
-    queue = [9]
-    site.app.testing = True
-    site.app.add_url_rule(
-        "/a", "a", site.limiter.limit(lambda: f"x=leaky_bucket: 4/second queue {queue[0]}")(lambda: "")
+def test_what_is_decided_with_a_queue_is_given_back_with_it(site: Site) -> None:
+    told: list[RequestLimit] = []
+    site.limiter = Limiter(
+        lambda: "k", app=site.app, storage_uri=site.uri, clock=site.clock, max_hold=0, on_breach=told.append
     )
-    with pytest.raises(InvalidArgument, match="queue 9"):
-        site.client.get("/a")
-    queue[0] = 4
-    assert site.client.get("/a").headers["RateLimit"] == '"x";r=4;t=1'
+    site.limit("9/hour; x=leaky_bucket: 1/minute queue 5", lambda: "")
+    response = site.client.get("/a")
+    assert (response.status_code, response.headers["RateLimit"].count("r=")) == (200, 2)
+    refusal = site.client.get("/a")
+    assert (refusal.status_code, refusal.headers["Retry-After"]) == (429, "60")
+    assert "leaky_bucket: 1/minute" in refusal.text
+    assert [(limit.limit.name, limit.breached, limit.decision.allowed) for limit in told] == [
+        ("x", True, True)
+    ]
+    site.clock.advance(60)
+    assert site.client.get("/a").headers["RateLimit"].startswith('"fixed_window: 9/hour from first";r=7;')
+
+
+def test_max_hold_of_several_decisions(site: Site) -> None:
+    everybody = site.limiter.limit("y=leaky_bucket: 1/second queue 9", key_func=lambda: "everybody")
+    site.limit("x=leaky_bucket: 1/second queue 9", everybody(lambda: ""))
+    queues = mirab.Limiter("y=leaky_bucket: 1/second queue 9", site.uri, clock=site.clock)
+    other = mirab.Limiter("x=leaky_bucket: 1/second queue 9", site.uri, clock=site.clock)
+    assert queues.acquire("everybody", 3)
+    assert other.acquire("k")
+    refusal = site.client.get("/a")
+    assert (refusal.status_code, refusal.headers["Retry-After"]) == (429, "2")
+    assert (other.peek("k", 0).used, queues.peek("everybody", 0).used) == (1, 3)
 
 
 # Places of a concurrency limit
@@ -245,7 +270,7 @@ def test_a_request_that_a_later_limit_refuses_gives_its_place_back(site: Site) -
     denied = site.limiter.limit("deny", key_func=lambda: "everybody")
     site.limit(PLACES, denied(lambda: ""))
     response = site.client.get("/a")
-    assert (response.status_code, site.used) == (429, 1)
+    assert (response.status_code, site.used) == (429, 0)
     response.close()
     assert site.used == 0
 
@@ -288,16 +313,16 @@ def test_a_store_that_fails_lets_the_response_pass(caplog: pytest.LogCaptureFixt
     site = Site()
     limiter = mirab.Limiter(PLACES, site.uri, clock=site.clock)
     closed = mirab.Limiter(PLACES, site.uri, clock=site.clock)
-    places = Places()
-    places.add(limiter, limiter.acquire("k"))
-    places.add(closed, closed.acquire("k"))
+    held = Held()
+    held.add(limiter, limiter.acquire("k"))
+    held.add(closed, closed.acquire("k"))
     closed.close()
     with caplog.at_level(logging.WARNING, "mirab"):
-        places.end()
+        held.end()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "until it expires" in caplog.text
     assert site.used == 1
-    places.add(limiter, limiter.acquire("k"))  # after its end: a thread that goes on
+    held.add(limiter, limiter.acquire("k"))  # after its end: a thread that goes on
     assert site.used == 1
 
 

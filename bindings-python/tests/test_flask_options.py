@@ -96,7 +96,7 @@ def test_unknown_arguments() -> None:
         limiter.limit("1/minute", colour="red")
     with pytest.raises(TypeError, match="colour"):
         limiter.shared_limit("1/minute", "s", colour="red")
-    for name in ("deduct_when", "meta_limits"):
+    for name in ("meta_limits", "on_meta_breach"):
         with pytest.raises(Unsupported, match=name):
             limiter.limit("1/minute", **{name: None})  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="key_func"):
@@ -135,8 +135,9 @@ def test_every_config_key_is_an_argument() -> None:
         ({"max_hold": True}, InvalidArgument),
         ({"max_hold": "1"}, InvalidArgument),
         ({"max_hold": None}, InvalidArgument),
-        ({"default_limits": "leaky_bucket: 2/second queue 3"}, InvalidArgument),
-        ({"application_limits": ["leaky_bucket: 2/second queue 2"], "max_hold": 0.999}, InvalidArgument),
+        ({"default_limits": "leaky_bucket: 2/second", "default_limits_deduct_when": bool}, Unsupported),
+        ({"default_limits": "2/second", "default_limits_deduct_when": True}, InvalidArgument),
+        ({"application_limits": "2/second", "application_limits_deduct_when": "ok"}, InvalidArgument),
         ({"on_store_failure": "sometimes"}, InvalidArgument),
         ({"on_store_failure": "local"}, Unsupported),
         ({"clock": 5}, InvalidArgument),

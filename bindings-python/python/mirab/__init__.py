@@ -10,6 +10,7 @@ Limits that name the same store, the same limit and the same key share a bucket,
 language of the process. `mirab.flask` puts limits in front of a Flask app.
 """
 
+from mirab._limiter import Limiter
 from mirab._mirab import (
     Closed,
     Decision,
@@ -19,10 +20,10 @@ from mirab._mirab import (
     InvalidRules,
     InvalidUri,
     Limit,
-    Limiter,
     ManualClock,
     MirabError,
     Standing,
+    Stats,
     Store,
     StoreCorrupt,
     StoreDenied,
@@ -49,6 +50,7 @@ __all__ = [
     "MirabError",
     "Refused",
     "Standing",
+    "Stats",
     "Store",
     "StoreCorrupt",
     "StoreDenied",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from flask import Response
 from werkzeug.exceptions import TooManyRequests
 
-from mirab._mirab import Decision, Limit, http_headers
+from mirab._mirab import Decision, Limit, Limiter, http_headers
 
 if TYPE_CHECKING:
-    from mirab._flask_rule import Rule
+    from mirab._flask_rule import DeductWhen, Rule
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class RequestLimit:
     key: str | bytes
     """Whose bucket it was."""
     breached: bool
-    """Whether this limit refused the request."""
+    """Whether this limit refused the request; where its key is blocked, each limit does."""
     remaining: int
     """Units that are left."""
     reset_at: int
@@ -49,31 +49,66 @@ class RequestLimit:
         return self.reset_at, self.remaining
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Answer:
     """One decision over the charges of one key and cost, and when it was made."""
 
     charges: Sequence[Charge]
+    limiter: Limiter
     decision: Decision
     decided_at: float
+    deduct_when: "DeductWhen | None"
+    """Whether the response of the request is counted; None when each is."""
+    max_hold: float
+    """The longest that it may hold the request."""
+
+    @property
+    def held_too_long(self) -> bool:
+        """Whether its queue was too long: then it is a refusal, and is to be given back."""
+        return self.decision.delay > self.max_hold
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the request may not pass."""
+        return self.held_too_long or not self.decision.allowed
+
+    @property
+    def saying(self) -> int:
+        """The place of the charge whose limit says most."""
+        if self.held_too_long:
+            waits = [
+                standing.reset_after if charge.limit.longest_delay else 0.0
+                for charge, standing in zip(self.charges, self.decision.standings, strict=True)
+            ]
+            return waits.index(max(waits))
+        return self.decision.limit_index or 0
 
     def limits(self) -> list[RequestLimit]:
         """Return where each of the charged limits stood."""
-        refusing = None if self.decision.allowed else self.decision.limit_index
+        standings = self.decision.standings
+        if self.decision.blocked:  # the block's own stands in their place
+            standings *= len(self.charges)
         return [
             RequestLimit(
                 limit=charge.limit,
                 key=charge.key,
-                breached=index == refusing,
+                breached=self.refuses and (self.decision.blocked or index == self.saying),
                 remaining=standing.remaining,
                 reset_at=math.ceil(self.decided_at + standing.reset_after),
                 shared=charge.rule.shared,
                 decision=self.decision,
             )
-            for index, (charge, standing) in enumerate(
-                zip(self.charges, self.decision.standings, strict=True)
-            )
+            for index, (charge, standing) in enumerate(zip(self.charges, standings, strict=True))
         ]
+
+    def headers(self, *, x_ratelimit: bool) -> list[tuple[str, str]]:
+        """Return the headers that tell it."""
+        if self.held_too_long:  # its numbers are those of a request that was given back
+            wait = math.ceil(self.decision.delay - self.max_hold)
+            return [("Retry-After", str(wait)), ("Cache-Control", "no-store")]
+        if not x_ratelimit:
+            return http_headers(self.decision, ["draft-8"])
+        return http_headers(self.decision, ["draft-8", "x-ratelimit-epoch"], unix_now=self.decided_at)
 
 
 class RateLimitExceeded(TooManyRequests):
@@ -85,26 +120,25 @@ class RateLimitExceeded(TooManyRequests):
         response: Response | None = None,
         description: str | None = None,
     ) -> None:
-        """Refuse for `limit`; the description is the limit's notation unless one is given."""
-        super().__init__(description=description or str(limit.limit), response=response)
+        """Refuse for `limit`; the description is its notation, or "blocked", unless one is given."""
+        what = "blocked" if limit.decision.blocked else str(limit.limit)
+        super().__init__(description=description or what, response=response)
         self.limit = limit
 
 
 def strictest(answers: Sequence[Answer]) -> Answer | None:
     """Return the answer that says most: the refusal, else the one with the fewest left."""
-    return min(answers, key=lambda answer: (answer.decision.allowed, answer.decision.remaining), default=None)
+    return min(answers, key=lambda answer: (not answer.refuses, answer.decision.remaining), default=None)
 
 
 def headers(answers: Sequence[Answer], *, x_ratelimit: bool) -> dict[str, str]:
-    """Return the headers that tell the answers; those of several decisions are joined as lists."""
+    """Return the headers that tell the answers: RateLimit all of them, the others the strictest."""
     said = strictest(answers)
     if said is None:
         return {}
     told: dict[str, list[str]] = {}
     for answer in answers:
-        for name, value in http_headers(answer.decision, ["draft-8"]):
-            told.setdefault(name, []).append(value)
-    joined = {name: ", ".join(values) for name, values in told.items()}
-    if x_ratelimit:
-        joined.update(http_headers(said.decision, ["x-ratelimit-epoch"], unix_now=said.decided_at))
-    return joined
+        for name, value in answer.headers(x_ratelimit=x_ratelimit and answer is said):
+            if answer is said or name.startswith("RateLimit"):
+                told.setdefault(name, []).append(value)
+    return {name: ", ".join(values) for name, values in told.items()}

@@ -1,16 +1,18 @@
-"""What lasts longer than a decision: a request that waits for its turn, and a place that it takes."""
+"""What lasts longer than a decision: a request that waits for its turn, and what it holds meanwhile."""
 
 import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
-from mirab._mirab import Decision, InvalidArgument, Limit, Limiter, ManualClock
+from mirab._mirab import Decision, InvalidArgument, Limiter, ManualClock
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from mirab._flask_answer import Answer
 
 logger = logging.getLogger("mirab")
 
@@ -23,20 +25,6 @@ def check_max_hold(seconds: float) -> float:
     return seconds
 
 
-def check_holds(limits: Iterable[Limit], max_hold: float) -> None:
-    """Refuse a limit that could hold a request for longer.
-
-    Such a request would have to be refused after it was charged.
-    """
-    for limit in limits:
-        longest = _longest_delay(limit)
-        if longest > max_hold:
-            raise InvalidArgument(
-                f"limit {str(limit)!r}: the last of its queue is held {longest} seconds, and max_hold is "
-                f"{max_hold}: shorten the queue or raise max_hold"
-            )
-
-
 def hold(seconds: float, clock: ManualClock | Callable[[], float] | None) -> None:
     """Let a request wait for its turn; a manual clock is moved on instead."""
     if seconds <= 0:
@@ -47,72 +35,71 @@ def hold(seconds: float, clock: ManualClock | Callable[[], float] | None) -> Non
         time.sleep(seconds)
 
 
-@lru_cache(maxsize=1024)
-def _longest_delay(limit: Limit) -> float:
-    """How long the last of its queue waits, as a limiter says whose other places are all taken."""
-    limiter = Limiter(limit, clock=ManualClock())
-    limiter.acquire("k", max(limit.capacity - 1, 0))
-    return limiter.peek("k").delay
+def give_back(limiter: Limiter, decision: Decision) -> None:
+    """Give back what a request took that doesn't count; where that fails it stays charged."""
+    try:
+        limiter.refund(decision)
+    except Exception as error:  # noqa: BLE001 - the request has its answer, and the others are due
+        logger.warning("a request that doesn't count stays counted: %s", error)
 
 
-@lru_cache(maxsize=1024)
-def takes_places(limit: Limit) -> bool:
-    """Whether what it admits is to be released."""
-    limiter = Limiter(limit, clock=ManualClock())
-    return limiter.release(limiter.acquire("k")) > 0
+class Held:
+    """What one request holds: places until its response is done, and what the response decides about."""
 
-
-class Places:
-    """What one request holds of `concurrency` limits, until its response is done."""
-
-    def __init__(self) -> None:
-        """Hold nothing."""
-        self._held: list[tuple[Limiter, Decision]] = []
+    def __init__(self, *, ends: bool = True) -> None:
+        """Hold nothing; `ends` says whether anybody will see the end of the response."""
+        self.ends = ends
+        self.pending: list[Answer] = []
+        """Answers that a response will count or not; without one they are given back."""
+        self._places: list[tuple[Limiter, Decision]] = []
         self._ended = False
 
     def __bool__(self) -> bool:
-        """Whether it holds any."""
-        return bool(self._held)
+        """Whether it holds any places."""
+        return bool(self._places)
 
     def add(self, limiter: Limiter, decision: Decision) -> None:
-        """Hold what `decision` took."""
-        self._held.append((limiter, decision))
+        """Hold the places that `decision` took."""
+        self._places.append((limiter, decision))
         if self._ended:  # a thread of the request's that goes on after its response
             self.end()
 
     def end(self) -> None:
-        """Give them all back; where that fails they are taken until they expire."""
+        """Give everything back; places where that fails are taken until they expire."""
         self._ended = True
-        while self._held:
-            limiter, decision = self._held.pop()
+        while self.pending:
+            answer = self.pending.pop()
+            give_back(answer.limiter, answer.decision)
+        while self._places:
+            limiter, decision = self._places.pop()
             try:
                 limiter.release(decision)
             except Exception as error:  # noqa: BLE001 - the response is out, and the other places are due
                 logger.warning("a place could not be given back and is taken until it expires: %s", error)
 
 
-class EndsPlaces:
-    """WSGI middleware: the places of a request end with its response.
+class EndsHeld:
+    """WSGI middleware: what a request holds ends with its response.
 
     That is when the server closes the body: sent, broken off by an error, or left by the client. A
     hook of Flask's would be too early for a body that streams, and is passed by for one from a file.
     """
 
     def __init__(self, app: "WSGIApplication", slot: str) -> None:
-        """Stand in front of `app`, with the places of each request in `environ[slot]`."""
+        """Stand in front of `app`, with what each request holds in `environ[slot]`."""
         self._app = app
         self._slot = slot
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer a request."""
-        places = environ[self._slot] = Places()
+        held = environ[self._slot] = Held()
         try:
             body = self._app(environ, start_response)
-            if not places and _is_file(body, environ):
+            if not held and _is_file(body, environ):
                 return body
-            return _Body(body, places)
+            return _Body(body, held)
         except BaseException:
-            places.end()
+            held.end()
             raise
 
 
@@ -123,11 +110,11 @@ def _is_file(body: Iterable[bytes], environ: "WSGIEnvironment") -> bool:
 
 
 class _Body:
-    """A response's body that ends the places when it is closed."""
+    """A response's body that ends what is held when it is closed."""
 
-    def __init__(self, body: Iterable[bytes], places: Places) -> None:
+    def __init__(self, body: Iterable[bytes], held: Held) -> None:
         self._body = body
-        self._places = places
+        self._held = held
         self._next: Callable[[], bytes] = partial(next, iter(body))
 
     def __iter__(self) -> Iterator[bytes]:
@@ -142,4 +129,4 @@ class _Body:
             if close:
                 close()
         finally:
-            self._places.end()
+            self._held.end()

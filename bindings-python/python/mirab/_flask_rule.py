@@ -9,11 +9,12 @@ from typing import TypeAlias
 from flask import Response, request
 
 from mirab._flask_answer import RequestLimit
-from mirab._mirab import InvalidArgument, InvalidLimit, Limit
+from mirab._mirab import InvalidArgument, InvalidLimit, Limit, Unsupported
 
 LimitValue: TypeAlias = str | Limit | Callable[[], str | Limit]
 KeyFunc: TypeAlias = Callable[[], str | bytes | None]
 OnBreach: TypeAlias = Callable[[RequestLimit], Response | None]
+DeductWhen: TypeAlias = Callable[[Response], bool]
 
 FIXED_WINDOW = "fixed-window"
 STRATEGIES = {
@@ -45,10 +46,14 @@ class Rule:
     cost: int | Callable[[], int] = 1
     scope: str | Callable[[str], str] | None = None
     shared: bool = False
+    deduct_when: DeductWhen | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right where it is written, not at the first request."""
-        self.written()
+        if not (self.deduct_when is None or callable(self.deduct_when)):
+            raise InvalidArgument(f"deduct_when {self.deduct_when!r}: it must be a function of the response")
+        if not callable(self.value):
+            self.limits(FIXED_WINDOW)
 
     def applies(self) -> bool:
         """Whether it counts this request. OPTIONS counts only for a rule that names it."""
@@ -59,13 +64,16 @@ class Rule:
             return False
         return self.exempt_when is None or not self.exempt_when()
 
-    def written(self) -> tuple[Limit, ...]:
-        """Its limits as far as they are known before a request, by the default strategy."""
-        return () if callable(self.value) else limits_of(self.value, FIXED_WINDOW)
-
     def limits(self, strategy: str) -> tuple[Limit, ...]:
         """Its limits, in the order in which they are written."""
-        return limits_of(self.value() if callable(self.value) else self.value, strategy)
+        limits = limits_of(self.value() if callable(self.value) else self.value, strategy)
+        if self.deduct_when:
+            for limit in limits:
+                if is_queue(limit):
+                    raise Unsupported(
+                        f"deduct_when for {str(limit)!r}: a request that has left the queue is not given back"
+                    )
+        return limits
 
     def scope_of(self, endpoint: str | None) -> str:
         """Whose buckets it uses: the endpoint's, those of a shared scope, or the app's (empty)."""
@@ -76,13 +84,20 @@ class Rule:
         return ":".join(parts)
 
 
-def rules_of(values: str | Limit | Sequence[LimitValue] | LimitValue | None) -> tuple[Rule, ...]:
+def rules_of(
+    values: str | Limit | Sequence[LimitValue] | LimitValue | None, deduct_when: DeductWhen | None
+) -> tuple[Rule, ...]:
     """Rules of the app's own limits, which may be one text or a list."""
     if values is None:
         return ()
     if isinstance(values, (str, Limit)) or callable(values):
         values = [values]
-    return tuple(Rule(value) for value in values)
+    return tuple(Rule(value, deduct_when=deduct_when) for value in values)
+
+
+def is_queue(limit: Limit) -> bool:
+    """Whether it is a leaky bucket, which takes back only who has not had his turn."""
+    return "leaky_bucket:" in str(limit)
 
 
 def check_strategy(strategy: str) -> str:

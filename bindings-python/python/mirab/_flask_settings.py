@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from flask import Flask
 
-from mirab._flask_hold import check_holds, logger, takes_places
+from mirab._flask_hold import logger
 from mirab._flask_rule import FIXED_WINDOW, KeyFunc, OnBreach, Rule, check_strategy, rules_of
 from mirab._mirab import (
     InvalidArgument,
@@ -29,7 +29,9 @@ STORE_FAILURES = (StoreUnavailable, StoreTimeout, StoreDenied, StoreFull, StoreC
 
 CONFIG = {
     "application_limits": "RATELIMIT_APPLICATION",
+    "application_limits_deduct_when": "RATELIMIT_APPLICATION_DEDUCT_WHEN",
     "default_limits": "RATELIMIT_DEFAULT",
+    "default_limits_deduct_when": "RATELIMIT_DEFAULTS_DEDUCT_WHEN",
     "enabled": "RATELIMIT_ENABLED",
     "headers_enabled": "RATELIMIT_HEADERS_ENABLED",
     "key_prefix": "RATELIMIT_KEY_PREFIX",
@@ -44,12 +46,9 @@ CONFIG = {
 UNSUPPORTED = frozenset(
     {
         "application_limits_cost",
-        "application_limits_deduct_when",
         "application_limits_exempt_when",
         "application_limits_per_method",
-        "deduct_when",
         "default_limits_cost",
-        "default_limits_deduct_when",
         "default_limits_exempt_when",
         "default_limits_per_method",
         "fail_on_first_breach",
@@ -75,17 +74,9 @@ def refuse_unknown(call: str, others: Mapping[str, object]) -> None:
         raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
 
 
-class Policy(NamedTuple):
-    """Limits that are decided together."""
-
-    limiter: Limiter
-    takes_places: bool
-    """Whether what it admits is to be released."""
-
-
 @dataclass
 class Settings:
-    """The options as they hold for one app, and the policies that its requests have needed."""
+    """The options as they hold for one app, and the limiters that its requests have needed."""
 
     application: tuple[Rule, ...]
     defaults: tuple[Rule, ...]
@@ -101,7 +92,7 @@ class Settings:
     max_hold: float
     failing: bool = False
     warned_of_no_key: bool = False
-    _policies: dict[tuple[Limit, ...], Policy] = field(default_factory=dict)
+    _limiters: dict[tuple[Limit, ...], Limiter] = field(default_factory=dict)
 
     @classmethod
     def of(cls, app: Flask, given: Mapping[str, Any]) -> "Settings":
@@ -117,8 +108,8 @@ class Settings:
         if option("retry_after", "delta-seconds") != "delta-seconds":
             raise Unsupported('retry_after: "delta-seconds" is the only form in this release')
         settings = cls(
-            application=rules_of(option("application_limits")),
-            defaults=rules_of(option("default_limits")),
+            application=rules_of(option("application_limits"), option("application_limits_deduct_when")),
+            defaults=rules_of(option("default_limits"), option("default_limits_deduct_when")),
             headers_enabled=bool(option("headers_enabled")),
             key_func=given["key_func"],
             key_prefix=option("key_prefix", ""),
@@ -130,9 +121,7 @@ class Settings:
             on_store_failure=given["on_store_failure"],
             max_hold=given["max_hold"],
         )
-        settings.policy((Limit.unlimited(),))  # a bad clock or choice is an error now, not at a request
-        for rule in (*settings.application, *settings.defaults):
-            check_holds(rule.written(), settings.max_hold)
+        settings.limiter((Limit.unlimited(),))  # a bad clock or choice is an error now, not at a request
         return settings
 
     def scoped(self, limit: Limit, scope: str) -> Limit:
@@ -143,17 +132,15 @@ class Settings:
             scope = f"{self.key_prefix}/{scope}"
         return limit.with_scope(scope) if scope else limit
 
-    def policy(self, limits: tuple[Limit, ...]) -> Policy:
+    def limiter(self, limits: tuple[Limit, ...]) -> Limiter:
         """Return what decides these limits together."""
-        policy = self._policies.get(limits)
-        if policy is None:
-            check_holds(limits, self.max_hold)
+        limiter = self._limiters.get(limits)
+        if limiter is None:
             limiter = Limiter(limits, self.store, clock=self.clock, on_store_failure=self.on_store_failure)
-            policy = Policy(limiter, any(map(takes_places, limits)))
-            if len(self._policies) >= _MOST_POLICIES:  # limits that a callable makes may be many
-                self._policies.clear()
-            self._policies[limits] = policy
-        return policy
+            if len(self._limiters) >= _MOST_LIMITERS:  # limits that a callable makes may be many
+                self._limiters.clear()
+            self._limiters[limits] = limiter
+        return limiter
 
     def now(self) -> float:
         """Seconds since 1970, on the clock that decides."""
@@ -180,7 +167,7 @@ class Settings:
         self.warned_of_no_key = True
 
 
-_MOST_POLICIES = 4096
+_MOST_LIMITERS = 4096
 
 
 def _uri(uri: str, options: Mapping[str, object]) -> str:

@@ -1,19 +1,19 @@
 """The native half of the package `mirab`. Its names are meant to be imported from `mirab`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Literal, SupportsFloat, SupportsIndex, final, overload
 
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 __version__: str
 
 ERRORS: dict[str, type[MirabError]]
 """The class of every error by the stable name of its kind."""
 
-@final
+@disjoint_base
 class Limiter:
     """A policy on a store. It may be shared by threads, and used in a forked child.
 
@@ -57,6 +57,50 @@ class Limiter:
     def peek(self, key: str | bytes, cost: SupportsIndex = 1) -> Decision:
         """Say whether `cost` would be admitted now, and what is left before taking it; take nothing."""
 
+    def acquire_many(
+        self, items: Iterable[str | bytes | tuple[str | bytes, SupportsIndex]]
+    ) -> list[Decision]:
+        """Acquire for several keys in one step; return their decisions, in the same order.
+
+        items: keys, or (key, cost) pairs. Each is all or nothing for itself; the same key twice counts
+            twice.
+
+        Raises as `acquire`; a bad item is named by its index ("item 3: ..."), and nothing is taken.
+        """
+
+    def wait(
+        self, key: str | bytes, cost: SupportsIndex = 1, timeout: float | timedelta | None = None
+    ) -> Decision:
+        """Sleep until `cost` units are admitted, and return the last decision; a refusal is never raised.
+
+        It returns at once when no wait would help, or when `retry_after` lies beyond the timeout. A leaky
+        bucket's `delay` is slept too, where it is within the timeout. No order among those who wait is
+        promised. A ManualClock is advanced instead. What is admitted when Ctrl-C ends it stays charged.
+
+        timeout: seconds or a timedelta; None waits for ever.
+
+        Raises as `acquire`, and Closed when the limiter is closed meanwhile.
+        """
+
+    def refund(self, decision: Decision) -> int:
+        """Give back what `decision` took, never above full, and end its leases.
+
+        Return the units given back, of several limits the most. It works once: 0 for a decision that was
+        refused, settled before or expired. Of a leaky bucket only the last in the queue may leave, before
+        its turn.
+
+        Raises InvalidArgument for what is no Decision, Closed, and Store... when the store fails.
+        """
+
+    def commit(self, decision: Decision, actual_cost: SupportsIndex) -> None:
+        """Settle `decision` at a cost that is known only afterwards.
+
+        Less than it took is given back as by `refund`; more is charged now, whatever is left, at most to
+        empty: debt beyond that is forgiven. It works once, and not for a refusal; leases go on.
+
+        Raises InvalidArgument for a cost outside 0 to 2**53 or no Decision, Closed, and Store....
+        """
+
     def release(self, decision: Decision) -> int:
         """End what `decision` holds of `concurrency` limits; what it took of others stays charged.
 
@@ -66,11 +110,28 @@ class Limiter:
         Raises InvalidArgument for what is no Decision, Closed, and Store... when the store fails.
         """
 
+    def block(self, key: str | bytes, seconds: float | timedelta) -> None:
+        """Refuse `key` for so long, under any limits of this store and prefix, also at cost 0.
+
+        A later block replaces it; `unblock` and `reset` lift it.
+
+        Raises InvalidArgument for less than a microsecond or more than 2**50 (35 years).
+        """
+
+    def unblock(self, key: str | bytes) -> None:
+        """Lift the block of `key`; none is fine."""
+
     def reset(self, key: str | bytes) -> None:
-        """Forget what was used of `key`; an unknown key is fine."""
+        """Forget what was used of `key`, and its block; an unknown key is fine."""
+
+    def stats(self) -> Stats:
+        """Return how often it answered what, since it was made."""
 
     def close(self) -> None:
-        """End it: afterwards every operation raises Closed. Twice is fine."""
+        """End it: afterwards, and for those who wait inside, every operation raises Closed.
+
+        Twice is fine.
+        """
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -194,6 +255,14 @@ class Limit:
     def period(self) -> float | None:
         """The seconds in which it grants its count, or after which a lease expires; else None."""
 
+    @property
+    def longest_delay(self) -> float:
+        """Seconds that the last of a leaky bucket's queue is held; 0 for every other limit."""
+
+    @property
+    def is_concurrency(self) -> bool:
+        """Whether it counts what is in flight, so that what it admits is to be released."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -237,8 +306,12 @@ class Decision:
         """The name of the limit that decided: its own, else its notation."""
 
     @property
-    def limit_index(self) -> int:
-        """The place of the limit that decided in the policy, and in `standings`."""
+    def limit_index(self) -> int | None:
+        """The place of the limit that decided in the policy, and in `standings`; None when blocked."""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the key is blocked: then `limit_name` is "block", and `standings` hold only the block's."""
 
     @property
     def never(self) -> bool:
@@ -281,6 +354,42 @@ class Standing:
     @property
     def next_after(self) -> float | None:
         """Seconds until `remaining` grows by one; None when nothing is in use."""
+
+@final
+class Stats:
+    """Counts of one limiter since it was made."""
+
+    @property
+    def allowed(self) -> int:
+        """Requests that were admitted."""
+
+    @property
+    def refused(self) -> int:
+        """Requests that were refused and may pass later."""
+
+    @property
+    def never(self) -> int:
+        """Requests that were refused for ever: a cost above the capacity, or `deny`."""
+
+    @property
+    def blocked(self) -> int:
+        """Requests that were refused because the key is blocked."""
+
+    @property
+    def errors(self) -> int:
+        """Requests that were not decided: the store failed."""
+
+    @property
+    def refunded(self) -> int:
+        """Units that `refund` and `commit` gave back."""
+
+    @property
+    def keys(self) -> int:
+        """Keys that the store keeps in this process, of all its limiters; 0 on Redis."""
+
+    @property
+    def evicted(self) -> int:
+        """Live keys that the store forgot, or refused, for want of room; 0 on Redis."""
 
 @final
 class Store:

@@ -15,7 +15,7 @@ its windows aligned to the clock) or mirab's own "token-bucket". "sliding_log: 5
 Two algorithms last longer than a decision:
 
 - "leaky_bucket: 50/second queue 20" holds a request until its turn (on a ManualClock it moves the clock
-  on instead). A limit whose queue could hold one for longer than `max_hold` is an error.
+  on instead), at most `max_hold` seconds: one that would wait longer leaves the queue, with a 429.
 - "concurrency: 20 for 30s" admits 20 at a time. A place ends with the response: when its body was sent,
   broken off by an error or left by the client, and at the latest when it expires. In a test, a client
   that doesn't close the response (or ask with `buffered=True`) keeps the place.
@@ -23,16 +23,24 @@ Two algorithms last longer than a decision:
 What differs from that library, each on purpose:
 
 - A refused request is not counted against the limit that refuses it.
-- The limits of a request (the app's, the route's, the defaults) with one key and one cost are one
-  atomic decision: when one refuses, none has counted the request. Limits with another key or cost are,
-  in this release, decided after them, and so are those of a decorated function that is not the view:
-  when one of these refuses, the earlier ones have counted.
+- The limits of a request (the app's, the route's, the defaults) with one key, cost and `deduct_when` are
+  one atomic decision: when one refuses, none has counted the request. The others are decided one after
+  the other, and when one refuses, the earlier ones give the request back; for a moment it was counted.
+  Leaky buckets come last, since one only takes back the last of its queue, before its turn. The limits
+  of a decorated function that is not the view are decided when it is called: what let the view run has
+  then counted.
+- `deduct_when` counts a request when it comes and gives it back when the response is not to be counted,
+  so that requests at the same time don't all pass. Without a response (an error that leaves the app) it
+  is given back. It is asked once, before the body is sent. A request that has left a leaky bucket's queue
+  cannot be given back: that is an error; and a place under `concurrency` ends with the response anyway.
 - A key function that returns None or "" doesn't switch the limit off: such requests share one
   bucket, `anonymous`, and a warning is logged once.
 - `get_remote_address` takes IPv6 by its /64 network.
 - OPTIONS is counted only by a limit whose `methods` name it.
+- There is no `reset()` of a whole store; `mirab.Limiter.reset(key)` forgets a key.
 - Every counted response carries `RateLimit` and `RateLimit-Policy`, and only a refusal carries
   `Retry-After`; `headers_enabled` adds `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+- A key that is blocked (`mirab.Limiter.block`) on the same store is refused by every limit.
 - The default store is the process's own memory: several workers need a shared one, such as
   `storage_uri="redis://..."`.
 - A limit with a name ("login=5/minute") is one bucket for all routes that write it. `clock` and
@@ -47,9 +55,9 @@ from weakref import WeakKeyDictionary
 from flask import Blueprint, Flask, Response, current_app, request
 
 from mirab._flask_answer import RateLimitExceeded, RequestLimit, headers, strictest
-from mirab._flask_hold import EndsPlaces, check_holds, check_max_hold
+from mirab._flask_hold import EndsHeld, Held, check_max_hold
 from mirab._flask_record import Record
-from mirab._flask_rule import KeyFunc, LimitValue, OnBreach, Rule
+from mirab._flask_rule import DeductWhen, KeyFunc, LimitValue, OnBreach, Rule
 from mirab._flask_settings import CONFIG, Settings, refuse_unknown
 from mirab._mirab import InvalidArgument, ManualClock, Unsupported, client_key
 
@@ -79,7 +87,9 @@ class Limiter:
         *,
         app: Flask | None = None,
         default_limits: str | Sequence[LimitValue] | None = None,
+        default_limits_deduct_when: DeductWhen | None = None,
         application_limits: str | Sequence[LimitValue] | None = None,
+        application_limits_deduct_when: DeductWhen | None = None,
         headers_enabled: bool | None = None,
         storage_uri: str | None = None,
         storage_options: Mapping[str, object] | None = None,
@@ -99,22 +109,24 @@ class Limiter:
         key_func: returns who is limited, for every limit without a `key_func` of its own.
         default_limits: for each route that has no limit of its own that overrides them.
         application_limits: for all routes together.
-        max_hold: the seconds that a `leaky_bucket` may hold a request; a longer queue is an error.
+        ..._deduct_when: as in `limit`.
+        max_hold: the seconds that a `leaky_bucket` may hold a request; one that would wait longer is a 429.
         An argument that is None is taken from the app's `RATELIMIT_` config.
         """
         refuse_unknown("Limiter", others)
         if not callable(key_func):
             raise InvalidArgument(f"key_func {key_func!r}: it must be a callable that returns the key")
         self.enabled = enabled
-        self._max_hold = check_max_hold(max_hold)
         self._given = {
             "application_limits": application_limits,
+            "application_limits_deduct_when": application_limits_deduct_when,
             "clock": clock,
             "default_limits": default_limits,
+            "default_limits_deduct_when": default_limits_deduct_when,
             "headers_enabled": headers_enabled,
             "key_func": key_func,
             "key_prefix": key_prefix,
-            "max_hold": self._max_hold,
+            "max_hold": check_max_hold(max_hold),
             "on_breach": on_breach,
             "on_store_failure": on_store_failure,
             "retry_after": retry_after,
@@ -137,7 +149,7 @@ class Limiter:
             app.extensions.setdefault("limiter", set()).add(self)
             app.before_request(self._before_request)
             app.after_request(self._after_request)
-            app.wsgi_app = EndsPlaces(app.wsgi_app, self._slot("places"))  # type: ignore[method-assign]
+            app.wsgi_app = EndsHeld(app.wsgi_app, self._slot("held"))  # type: ignore[method-assign]
 
     def limit(
         self,
@@ -149,6 +161,7 @@ class Limiter:
         error_message: str | Callable[[], str] | None = None,
         exempt_when: Callable[[], bool] | None = None,
         override_defaults: bool = True,
+        deduct_when: DeductWhen | None = None,
         on_breach: OnBreach | None = None,
         cost: int | Callable[[], int] = 1,
         scope: str | Callable[[str], str] | None = None,
@@ -158,6 +171,7 @@ class Limiter:
 
         limit_value: notation, also of several limits ("5/minute; 100/hour"), a `mirab.Limit`, or a
             callable that returns either for each request.
+        deduct_when: tells from the response whether the request is counted.
         """
         refuse_unknown("limit", others)
         return self._decorator(
@@ -169,6 +183,7 @@ class Limiter:
                 error_message=error_message,
                 exempt_when=exempt_when,
                 override_defaults=override_defaults,
+                deduct_when=deduct_when,
                 on_breach=on_breach,
                 cost=cost,
                 scope=scope,
@@ -186,6 +201,7 @@ class Limiter:
         error_message: str | Callable[[], str] | None = None,
         exempt_when: Callable[[], bool] | None = None,
         override_defaults: bool = True,
+        deduct_when: DeductWhen | None = None,
         on_breach: OnBreach | None = None,
         cost: int | Callable[[], int] = 1,
         **others: object,
@@ -201,6 +217,7 @@ class Limiter:
                 error_message=error_message,
                 exempt_when=exempt_when,
                 override_defaults=override_defaults,
+                deduct_when=deduct_when,
                 on_breach=on_breach,
                 cost=cost,
                 scope=scope,
@@ -224,17 +241,15 @@ class Limiter:
         """The limit that says most about this request: the refusing one, else that with fewest left."""
         record = self._known_record()
         answer = strictest(record.answers) if record else None
-        return answer.limits()[answer.decision.limit_index] if answer else None
+        return answer.limits()[answer.saying] if answer else None
 
     @property
     def current_limits(self) -> list[RequestLimit]:
-        """The limits that were decided for this request, in that order."""
+        """The limits that have counted this request, in that order, and those that refused it."""
         record = self._known_record()
         return [limit for answer in record.answers for limit in answer.limits()] if record else []
 
     def _decorator(self, rule: Rule) -> Callable[[View], View]:
-        check_holds(rule.written(), self._max_hold)
-
         def decorate(view: View) -> View:
             _refuse_undecoratable(view)
             name = f"{view.__module__}.{getattr(view, '__qualname__', type(view).__qualname__)}"
@@ -271,7 +286,8 @@ class Limiter:
 
     def _after_request(self, response: Response) -> Response:
         record = self._known_record()
-        if record and record.answers:
+        if record:
+            record.settle(response)
             for name, value in headers(record.answers, x_ratelimit=record.settings.headers_enabled).items():
                 response.headers[name] = value
         return response
@@ -283,8 +299,8 @@ class Limiter:
             app = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001
             if app not in self._settings:
                 raise InvalidArgument(f"the app {app.name!r} is not limited by this Limiter: call init_app")
-            places = request.environ.get(self._slot("places"))
-            record = Record(self._settings[app], self._skips(), places)
+            held = request.environ.get(self._slot("held"), Held(ends=False))
+            record = Record(self._settings[app], self._skips(), held)
             request.environ[self._slot("record")] = record
         return record
 
