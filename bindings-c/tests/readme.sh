@@ -1,6 +1,7 @@
 #!/bin/sh
-# The README's first example, word for word: it compiles as it says, and prints what it says. The second, a part of
-# a program, works twice where one place is. Each limit of its table can be made.
+# The README's first example, word for word: it compiles as it says, and prints what it says. The second reserves and
+# settles three times where only two reservations fit; the third works twice where one place is. Each limit of its
+# table can be made, and each function that it tells of is there.
 #
 #   readme.sh OUT      with PKG_CONFIG_PATH and LD_LIBRARY_PATH at the installed library
 set -eu
@@ -17,12 +18,23 @@ sh -c "$(block sh | grep -F example.c) -Wall -Wextra -Werror"
     exit 1
 }
 
+# part LIMITS BLOCK TIMES: what is a part of a program, so many times.
+part() {
+    cat <<C
+    if (mirab_limiter_new("$1", "memory:", NULL, &error, &limiter) != MIRAB_OK) return 1;
+    for (int i = 0; i < $3; i++) {
+C
+    block c "$2"
+    echo '} mirab_limiter_free(limiter);'
+}
+
 {
     cat <<'C'
 #include <mirab.h>
 #include <stdio.h>
-static int reports;
+static int reports, asked;
 static void make_report(void) { reports++; }
+static int64_t ask_the_model(void) { asked++; return 100; }
 int main(int count, char **limits) {
     const uint8_t key[] = "k";
     const size_t key_len = 1;
@@ -32,15 +44,17 @@ int main(int count, char **limits) {
         if (mirab_limiter_new(limits[i], "memory:", NULL, &error, &limiter) != MIRAB_OK) return puts(error.message);
         mirab_limiter_free(limiter);
     }
-    if (mirab_limiter_new("concurrency: 1 for 30s", "memory:", NULL, &error, &limiter) != MIRAB_OK) return 1;
-    for (int i = 0; i < 2; i++) {
 C
-    block c 2
-    echo '} mirab_limiter_free(limiter); return reports == 2 ? 0 : 1; }'
+    part "1000/hour" 2 3
+    part "concurrency: 1 for 30s" 3 2
+    echo 'return asked == 3 && reports == 2 ? 0 : 1; }'
 } >part.c
 sh -c "$(block sh | grep -F example.c | sed 's/example/part/g') -Wall -Wextra -Werror"
 # The first column: `a limit` or `a limit`, `another`.
 sed -n 's/^| \(`[^|]*`\) | `mirab_limit_.*/\1/p' "$readme" | tr ',' '\n' | sed 's/^ *`//; s/` *$//' >limits.txt
-[ "$(wc -l <limits.txt)" = 8 ]
+[ "$(wc -l <limits.txt)" = 9 ]
 tr '\n' '\0' <limits.txt | xargs -0 ./part
-echo "readme: 3 passed, 0 failed"
+for name in $(sed -n '/^| `mirab_limiter_`/,/^$/s/^| \(`[^|]*`\) |.*/\1/p' "$readme" | tr -d '`,' | sed 1d); do
+    grep -q "mirab_limiter_$name(" "$here/../include/mirab.h" || { echo "mirab_limiter_$name is not in mirab.h" >&2; exit 1; }
+done
+echo "readme: 5 passed, 0 failed"

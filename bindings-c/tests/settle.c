@@ -149,7 +149,7 @@ static void with_leases(const char *store) {
 
 /* A decision that nobody filled gives nothing back, whatever its bytes say; nor one of other limits. */
 static void foreign(const char *store) {
-    mirab_limiter *limiter = limiter_by(clock, "8/minute", store), *other = limiter_by(clock, "9/minute", store);
+    mirab_limiter *limiter = limiter_by(clock, "8/minute", store), *other = limiter_by(clock, "7/minute", store);
     mirab_decision taken = acquire(limiter, 5), its = acquire(other, 5);
     CHECK(taken.allowed);
     for (int byte = 1; byte < 256; byte++) {

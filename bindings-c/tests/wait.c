@@ -39,10 +39,10 @@ static mirab_decision wait_for(const mirab_limiter *limiter, int64_t cost, int64
 static void without_real_time(const char *store) {
     const int64_t begun = real_us();
     mirab_limiter *limiter = limiter_by(manual, "1/hour; leaky_bucket: 1/30 minutes queue 5", store);
-    CHECK_OK(mirab_manual_clock_set_us(manual, 0, &error));
+    const uint64_t start = now_us();
     for (uint64_t turn = 0; turn < 24; turn++) {
         CHECK(wait_for(limiter, 1, MIRAB_FOREVER).allowed);
-        CHECK_NUMBER(now_us(), turn * 3600000000);
+        CHECK_NUMBER(now_us() - start, turn * 3600000000);
     }
     CHECK(real_us() - begun < 20000000);
     mirab_limiter_free(limiter);
@@ -51,23 +51,23 @@ static void without_real_time(const char *store) {
 static void no_longer_than_asked(const char *store) {
     mirab_limiter *limiter = limiter_by(manual, "5/minute", store);
     mirab_decision decision = {.limit = 77};
-    CHECK_OK(mirab_manual_clock_set_us(manual, 0, &error));
+    const uint64_t start = now_us();
     CHECK(wait_for(limiter, 6, MIRAB_FOREVER).never);
     CHECK(wait_for(limiter, 5, 0).allowed);
     decision = wait_for(limiter, 1, 11999999);
     CHECK(!decision.allowed);
     CHECK_NUMBER(decision.retry_after_us, 12000000);
     CHECK(!wait_for(limiter, 1, 0).allowed);
-    CHECK_NUMBER(now_us(), 0);
+    CHECK_NUMBER(now_us() - start, 0);
     CHECK(wait_for(limiter, 1, 12000000).allowed);
-    CHECK_NUMBER(now_us(), 12000000);
+    CHECK_NUMBER(now_us() - start, 12000000);
 
     /* A block is waited for, too. */
     CHECK_OK(mirab_limiter_block(limiter, bytes("k"), 1, 9000000, &error));
     CHECK_NUMBER(wait_for(limiter, 0, 8999999).limit_index, MIRAB_LIMIT_BLOCK);
     decision = wait_for(limiter, 0, 9000000);
     CHECK(decision.allowed);
-    CHECK_NUMBER(now_us(), 21000000);
+    CHECK_NUMBER(now_us() - start, 21000000);
 
     CHECK_FAILS(mirab_limiter_wait(limiter, bytes("k"), 1, 1, -1, &error, &decision), MIRAB_INVALID_ARGUMENT,
                 "timeout_us must be 0 or more, not -1");
@@ -87,19 +87,19 @@ static void no_longer_than_asked(const char *store) {
 static void until_its_turn(const char *store) {
     mirab_limiter *limiter = limiter_by(manual, "leaky_bucket: 1/second queue 5", store);
     mirab_decision decision;
-    CHECK_OK(mirab_manual_clock_set_us(manual, 0, &error));
+    const uint64_t start = now_us();
     for (uint64_t turn = 0; turn < 4; turn++) {
         decision = wait_for(limiter, 1, MIRAB_FOREVER);
         CHECK(decision.allowed);
         CHECK_NUMBER(decision.delay_us, turn == 0 ? 0 : 1000000);
-        CHECK_NUMBER(now_us(), turn * 1000000);
+        CHECK_NUMBER(now_us() - start, turn * 1000000);
     }
     /* A turn beyond the timeout: the caller is told how long to hold it. */
     CHECK_OK(mirab_limiter_acquire(limiter, bytes("k"), 1, 2, &error, &decision));
     decision = wait_for(limiter, 1, 500000);
     CHECK(decision.allowed);
     CHECK_NUMBER(decision.delay_us, 3000000);
-    CHECK_NUMBER(now_us(), 3000000);
+    CHECK_NUMBER(now_us() - start, 3000000);
     mirab_limiter_free(limiter);
 }
 
