@@ -223,3 +223,20 @@ def test_deny_and_unlimited(store_uri: str) -> None:
     assert (refusal.allowed, refusal.never, refusal.limit, refusal.remaining) == (False, True, 0, 0)
     unlimited = Limiter("unlimited", store_uri)
     assert all(unlimited.allow("k", 1000) for _ in range(100))
+
+
+@pytest.mark.parametrize(
+    ("text", "longest_delay", "is_concurrency"),
+    [
+        ("leaky_bucket: 4/second queue 3", 0.75, False),
+        ("leaky_bucket: 3/second queue 1", 0.333_334, False),
+        ("leaky_bucket: 4/second", 0.0, False),
+        ("4/second burst 9", 0.0, False),
+        ("fixed_window: 4/day in Africa/Cairo", 0.0, False),
+        ("concurrency: 4 for 30s", 0.0, True),
+        ("deny", 0.0, False),
+    ],
+)
+def test_what_lasts_longer_than_a_decision(text: str, longest_delay: float, *, is_concurrency: bool) -> None:
+    limit = Limit.parse(text)
+    assert (limit.longest_delay, limit.is_concurrency) == (longest_delay, is_concurrency)
