@@ -85,9 +85,14 @@ impl Waiter {
     /// Asks once and says what to do. Called after the sleep that the last step asked for.
     ///
     /// # Errors
-    /// As [`Limiter::acquire`], and `closed` as soon as the limiter is.
+    /// As [`Limiter::acquire`], `closed` as soon as the limiter is, and `invalid_argument` for a timeout of
+    /// less than a microsecond.
     pub fn step(&mut self) -> Result<Step> {
+        if let Some(timeout) = self.timeout {
+            duration::to_micros("timeout", timeout)?;
+        }
         loop {
+            self.limiter.closing().check_open()?;
             if let Some(decision) = self.admitted.take() {
                 return Ok(Step::Done(decision));
             }

@@ -109,6 +109,10 @@ fn a_timeout_is_kept_and_closing_wakes() {
             let begun = Instant::now();
             limiter.close();
             assert_eq!(waiter.join().unwrap(), ErrorKind::Closed);
+            assert_eq!(
+                limiter.wait("k", 1, Some(Duration::ZERO)).unwrap_err().kind(),
+                ErrorKind::InvalidArgument
+            );
             assert!(begun.elapsed() < Duration::from_secs(1));
         });
     }
