@@ -145,6 +145,7 @@ def soak_steps() -> list[Step]:
         "MIRAB_STEPS": "1000000",
         "MIRAB_STEPS_REDIS": "200000",
         "MIRAB_KEYS": "200000",
+        "MIRAB_FRESH_KEYS": "5000000",
     }
     return [
         Step(

@@ -1,15 +1,16 @@
 """Plays a scenario of every operation: operations.py SCENARIO STORE."""
 
 import sys
+from pathlib import Path
 
-from mirab import Limiter, ManualClock, MirabError
+from mirab import Decision, Limiter, ManualClock, MirabError
 
 
 def micros(seconds: float) -> int:
     return round(seconds * 1e6)
 
 
-def told(decision) -> str:
+def told(decision: Decision) -> str:
     retry = "-" if decision.retry_after is None else micros(decision.retry_after)
     verdict = "admitted" if decision else "never" if decision.never else "refused"
     return (
@@ -61,8 +62,7 @@ def play(step: list[str], limiter: Limiter, clock: ManualClock, taken: dict) -> 
 def main(scenario: str, store: str) -> None:
     limiter = clock = None
     taken: dict = {}
-    for line in open(scenario, encoding="utf-8"):
-        line = line.strip()
+    for line in Path(scenario).read_text().splitlines():
         if line.startswith("#"):
             continue
         if line.startswith("limiter "):
