@@ -43,7 +43,7 @@ export interface Stats {
   readonly never: number;
   /** Requests that were refused because the key is blocked. */
   readonly blocked: number;
-  /** Requests that were not decided: the store failed. */
+  /** Requests that were not decided: an error was returned. */
   readonly errors: number;
   /** Units that `refund` and `commit` gave back. */
   readonly refunded: number;

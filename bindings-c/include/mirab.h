@@ -412,7 +412,7 @@ typedef struct mirab_stats {
      */
     uint64_t blocked;
     /**
-     * Requests that were not decided: the store failed.
+     * Requests that were not decided: an error was returned.
      */
     uint64_t errors;
     /**

@@ -22,7 +22,7 @@ pub struct mirab_stats {
     pub never: u64,
     /// Requests that were refused because the key is blocked.
     pub blocked: u64,
-    /// Requests that were not decided: the store failed.
+    /// Requests that were not decided: an error was returned.
     pub errors: u64,
     /// Units that `mirab_limiter_refund` and `mirab_limiter_commit` gave back.
     pub refunded: u64,

@@ -33,7 +33,7 @@ impl PyStats {
         self.0.blocked
     }
 
-    /// Requests that were not decided: the store failed.
+    /// Requests that were not decided: an error was returned.
     #[getter]
     fn errors(&self) -> u64 {
         self.0.errors

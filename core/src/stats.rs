@@ -17,7 +17,7 @@ pub struct Stats {
     pub never: u64,
     /// Requests that were refused because the key is blocked.
     pub blocked: u64,
-    /// Requests that were not decided: the store failed.
+    /// Requests that were not decided: an error was returned.
     pub errors: u64,
     /// Units that `refund` and `commit` gave back.
     pub refunded: u64,

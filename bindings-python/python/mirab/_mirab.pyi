@@ -377,7 +377,7 @@ class Stats:
 
     @property
     def errors(self) -> int:
-        """Requests that were not decided: the store failed."""
+        """Requests that were not decided: an error was returned."""
 
     @property
     def refunded(self) -> int:
