@@ -53,11 +53,11 @@ static void no_longer_than_asked(const char *store) {
     mirab_decision decision = {.limit = 77};
     const uint64_t start = now_us();
     CHECK(wait_for(limiter, 6, MIRAB_FOREVER).never);
-    CHECK(wait_for(limiter, 5, 0).allowed);
+    CHECK(wait_for(limiter, 5, 1).allowed);
     decision = wait_for(limiter, 1, 11999999);
     CHECK(!decision.allowed);
     CHECK_NUMBER(decision.retry_after_us, 12000000);
-    CHECK(!wait_for(limiter, 1, 0).allowed);
+    CHECK(!wait_for(limiter, 1, 1).allowed);
     CHECK_NUMBER(now_us() - start, 0);
     CHECK(wait_for(limiter, 1, 12000000).allowed);
     CHECK_NUMBER(now_us() - start, 12000000);
@@ -71,6 +71,8 @@ static void no_longer_than_asked(const char *store) {
 
     CHECK_FAILS(mirab_limiter_wait(limiter, bytes("k"), 1, 1, -1, &error, &decision), MIRAB_INVALID_ARGUMENT,
                 "timeout_us must be 0 or more, not -1");
+    CHECK_FAILS(mirab_limiter_wait(limiter, bytes("k"), 1, 1, 0, &error, &decision), MIRAB_INVALID_ARGUMENT,
+                "timeout of 0ns");
     CHECK_FAILS(mirab_limiter_wait(limiter, bytes("k"), 1, -1, 1, &error, &decision), MIRAB_INVALID_ARGUMENT,
                 "cost must be 0 or more, not -1");
     CHECK_FAILS(mirab_limiter_wait(limiter, bytes(""), 0, 1, 1, &error, &decision), MIRAB_INVALID_ARGUMENT,
