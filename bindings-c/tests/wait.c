@@ -138,7 +138,7 @@ static void released(const char *store) {
     pthread_t thread;
     mirab_limiter *limiter = limiter_on("concurrency: 1 for 1 hour", store);
     struct waiter waiter = {.limiter = limiter};
-    mirab_decision held = wait_for(limiter, 1, 0);
+    mirab_decision held = wait_for(limiter, 1, 1);
     CHECK(held.allowed);
     CHECK(pthread_create(&thread, NULL, wait_on, &waiter) == 0);
     sleep_ms(50);
@@ -154,7 +154,7 @@ static void closed(const char *store) {
     pthread_t threads[WAITERS];
     struct waiter waiters[WAITERS];
     mirab_limiter *limiter = limiter_on("1/year", store);
-    CHECK(wait_for(limiter, 1, 0).allowed);
+    CHECK(wait_for(limiter, 1, 1).allowed);
     for (int i = 0; i < WAITERS; i++) {
         waiters[i] = (struct waiter){.limiter = limiter};
         CHECK(pthread_create(&threads[i], NULL, wait_on, &waiters[i]) == 0);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -161,6 +161,35 @@ fn the_documented_rights_are_enough_and_the_least() {
         assert_eq!(error.kind(), ErrorKind::StoreDenied, "without {left_out}: {error}");
     }
     redis::cmd("ACL").arg("DELUSER").arg(&user).exec(&mut raw()).unwrap();
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_costs_nothing() {
+    let relay = Relay::to(&server());
+    let uri = format!("redis://{}?timeout_ms=5000&prefix={}", relay.address, fresh_prefix());
+    let policy = Policy::parse("100/hour").unwrap();
+    let limiter = Limiter::builder(policy).store(Store::open(&uri).unwrap()).build().unwrap();
+    assert!(limiter.allow("k", 1).unwrap());
+    relay.cut();
+    // Long enough for the connection to be asked first.
+    thread::sleep(Duration::from_millis(1_100));
+    assert_eq!(limiter.acquire("k", 1).unwrap().used(), 2);
+}
+
+#[test]
+fn what_is_no_redis_is_said_to_be_none_in_one_line() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n");
+        }
+    });
+    let store = Store::open(&format!("redis://{address}?timeout_ms=5000")).unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let error = limiter.acquire("k", 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+    assert!(error.to_string().contains("not a Redis") && !error.to_string().contains('\n'), "{error}");
 }
 
 #[test]

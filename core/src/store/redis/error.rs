@@ -20,6 +20,16 @@ pub(super) fn kind(error: &RedisError) -> ErrorKind {
     }
 }
 
+/// What is told of an error, in one line.
+pub(super) fn text(error: &RedisError) -> String {
+    let text = error.to_string();
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match error.kind() {
+        Kind::Parse => format!("what answers there is not a Redis ({line})"),
+        _ => line,
+    }
+}
+
 /// Before they had a code, missing rights of a script were told in a sentence only.
 fn denied_in_a_script(detail: &str) -> bool {
     ["The user executing the script can't", "ACL failure in script"].iter().any(|text| detail.contains(text))

@@ -21,7 +21,7 @@ use crate::clock::{self, Time};
 use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
 use script::{Answer, Call, Program, stored};
-use transport::Transport;
+use transport::{Failure, Transport};
 use uri::Settings;
 
 pub(crate) struct RedisStore {
@@ -165,7 +165,7 @@ impl RedisStore {
         &self,
         exchange: impl FnOnce(&mut Connection) -> std::result::Result<Value, RedisError>,
     ) -> Result<Value> {
-        self.transport.run(&self.settings, exchange).map_err(|error| self.error(&error))
+        self.transport.run(&self.settings, exchange).map_err(|failure| self.error(&failure))
     }
 
     fn corrupt(&self, key: Option<&String>) -> Error {
@@ -183,15 +183,16 @@ impl RedisStore {
         Error::new(ErrorKind::StoreCorrupt, format!("{} gave an answer of an unknown shape", self.settings))
     }
 
-    fn error(&self, error: &RedisError) -> Error {
-        let kind = error::kind(error);
+    fn error(&self, failure: &Failure) -> Error {
+        let kind = error::kind(&failure.error);
         let text = match kind {
-            ErrorKind::StoreTimeout => {
-                format!("{} did not answer within the deadline; the charge may have happened", self.settings)
+            ErrorKind::StoreTimeout if failure.sent => {
+                "no answer within the deadline; the charge may have happened".into()
             }
-            _ => format!("{}: {error}", self.settings),
+            ErrorKind::StoreTimeout => "no connection within the deadline; nothing was charged".into(),
+            _ => error::text(&failure.error),
         };
-        Error::new(kind, text)
+        Error::new(kind, format!("{}: {text}", self.settings))
     }
 }
 

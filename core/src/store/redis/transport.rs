@@ -9,6 +9,10 @@ use redis::{Client, Connection, ConnectionLike, RedisError, Value};
 use super::uri::Settings;
 use crate::store::fork::{self, Held};
 
+/// A connection that was idle for longer is asked whether it still is one: servers and firewalls
+/// drop them, and the first decision should not be the one to find that out.
+const FRESH: Duration = Duration::from_secs(1);
+
 pub(super) struct Transport {
     client: Client,
     idle: Mutex<Idle>,
@@ -16,11 +20,24 @@ pub(super) struct Transport {
     tried: AtomicBool,
 }
 
-/// The idle connections and the process that they belong to, by its generation.
+/// The idle connections, the last one used last, and the process that they belong to, by its
+/// generation.
 #[derive(Default)]
 struct Idle {
     generation: u32,
-    connections: Vec<Connection>,
+    connections: Vec<(Connection, Instant)>,
+}
+
+/// What went wrong, and whether the request may have reached the server.
+pub(super) struct Failure {
+    pub error: RedisError,
+    pub sent: bool,
+}
+
+impl Failure {
+    fn unsent(error: RedisError) -> Self {
+        Self { error, sent: false }
+    }
 }
 
 impl Transport {
@@ -39,28 +56,23 @@ impl Transport {
         &self,
         settings: &Settings,
         exchange: impl FnOnce(&mut Connection) -> Result<Value, RedisError>,
-    ) -> Result<Value, RedisError> {
-        let idle = self.take_idle();
-        let fresh = idle.is_none();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => self.connect(settings)?,
+    ) -> Result<Value, Failure> {
+        let (mut connection, fresh) = match self.take_idle().map_err(Failure::unsent)? {
+            Some(connection) => (connection, false),
+            None => (self.connect(settings).map_err(Failure::unsent)?, true),
         };
         let answer = exchange(&mut connection);
         let broken =
             answer.as_ref().is_err_and(|error| error.is_io_error() || error.is_unrecoverable_error());
         if broken || !connection.is_open() {
             fork::lock(&self.idle).connections.clear();
-            return answer;
+        } else if !fresh || limit_waiting(&connection, settings.timeout).is_ok() {
+            let mut idle = fork::lock(&self.idle);
+            if idle.generation == fork::generation() && idle.connections.len() < settings.pool {
+                idle.connections.push((connection, Instant::now()));
+            }
         }
-        if fresh {
-            limit_waiting(&connection, settings.timeout)?;
-        }
-        let mut idle = fork::lock(&self.idle);
-        if idle.generation == fork::generation() && idle.connections.len() < settings.pool {
-            idle.connections.push(connection);
-        }
-        answer
+        answer.map_err(|error| Failure { error, sent: true })
     }
 
     /// The one lock that is kept beside others: held around a fork.
@@ -68,7 +80,26 @@ impl Transport {
         Box::new(fork::lock(&self.idle))
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    /// An idle connection that is still one. A server that does not answer has used up the deadline.
+    fn take_idle(&self) -> Result<Option<Connection>, RedisError> {
+        while let Some((mut connection, since)) = self.pop_idle() {
+            if since.elapsed() < FRESH {
+                return Ok(Some(connection));
+            }
+            match redis::cmd("PING").exec(&mut connection) {
+                Ok(()) => return Ok(Some(connection)),
+                Err(error) if error.is_timeout() => return Err(error),
+                // A refusal to answer is an answer.
+                Err(error) if !error.is_io_error() && !error.is_unrecoverable_error() => {
+                    return Ok(Some(connection));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn pop_idle(&self) -> Option<(Connection, Instant)> {
         let mut idle = fork::lock(&self.idle);
         let generation = fork::generation();
         if idle.generation != generation {
