@@ -202,16 +202,39 @@ impl Lockable for RedisStore {
     }
 }
 
-#[cfg(all(test, feature = "calendar"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::policy::Policy;
 
-    #[test]
-    fn a_client_whose_clock_is_far_off_asks_once_more_and_charges_once() {
+    fn private(name: &str) -> Arc<RedisStore> {
         let server = std::env::var("MIRAB_TEST_REDIS").expect("MIRAB_TEST_REDIS names a private Redis");
-        let prefix = format!("unit-{}", std::process::id());
-        let store = open(&format!("{server}?timeout_ms=5000&prefix={prefix}")).unwrap();
+        open(&format!("{server}?timeout_ms=5000&prefix={name}-{}", std::process::id())).unwrap()
+    }
+
+    #[test]
+    fn a_group_over_many_keys_is_all_or_nothing_and_groups_are_independent() {
+        let store = private("group");
+        let policy = Policy::parse("3/hour; fixed_window: 5/30 days").unwrap();
+        let group = |keys: &[&'static [u8]], cost: u64| {
+            let charges = keys.iter().flat_map(|&key| policy.group(key, cost).charges).collect();
+            Group { charges }
+        };
+        let groups =
+            [group(&[b"a", b"b"], 2), group(&[b"b", b"c"], 2), group(&[b"c"], 3), group(&[b"a", b"b"], 1)];
+        let outcomes = store.decide(&groups, Mode::Acquire, Time::STORE).unwrap();
+        let admitted: Vec<bool> = outcomes.iter().map(|it| it.as_ref().unwrap().admitted).collect();
+        assert_eq!(admitted, [true, false, true, true]);
+        let many: Vec<Group<'_>> = (0..150).map(|_| group(&[b"d"], 1)).collect();
+        let outcomes = store.decide(&many, Mode::Acquire, Time::STORE).unwrap();
+        let admitted = outcomes.iter().filter(|it| it.as_ref().unwrap().admitted);
+        assert_eq!((outcomes.len(), admitted.count()), (150, 3));
+    }
+
+    #[test]
+    #[cfg(feature = "calendar")]
+    fn a_client_whose_clock_is_far_off_asks_once_more_and_charges_once() {
+        let store = private("calendar");
         let policy = Policy::parse("fixed_window: 5/day in Africa/Cairo; 100/second").unwrap();
         let group = [policy.group(b"k", 2)];
         let now = clock::resolve(Time::STORE, true).wall;
