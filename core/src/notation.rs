@@ -147,6 +147,11 @@ fn concurrency(scanner: &mut Scanner<'_>) -> Result<Limit> {
 /// `COUNT ("/" / "per") [N] UNIT`, as a count and a period in microseconds.
 fn rate(scanner: &mut Scanner<'_>) -> Result<(u64, u64)> {
     let count = scanner.number("a count such as 100")?;
+    if scanner.accept_any(&["."]) {
+        return Err(
+            scanner.error_at_last("a count is a whole number; for 1.5 a second write 3 per 2 seconds")
+        );
+    }
     if !scanner.accept_any(&["/"]) {
         scanner
             .expect_word("per")
@@ -291,6 +296,10 @@ mod tests {
             ("5/second burts 3", "did you mean \"burst\"?"),
             ("fixed_window: 5/second burst 3", "burst"),
             ("fixed_window: 5/second from last", "first"),
+            ("fixed-window: 5/second", "did you mean \"fixed_window\"?"),
+            ("gcra: 5/second", "one of token_bucket, leaky_bucket"),
+            ("5/fortnight", "one of us, ms,"),
+            ("1.5/second", "character 2 (\".\"): a count is a whole number"),
             ("fixd_window: 5/second", "did you mean \"fixed_window\"?"),
             ("leaky_bucket: 5/second burst 3", "burst"),
             ("sliding_window: 5/second queue 3", "sliding_window has no options"),

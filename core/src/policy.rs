@@ -45,10 +45,10 @@ impl Policy {
         let buckets: Box<[Bucket]> = limits.iter().map(Bucket::new).collect();
         for (index, bucket) in buckets.iter().enumerate() {
             if buckets[..index].iter().any(|earlier| earlier.id() == bucket.id()) {
-                return Err(Error::limit(format!(
-                    "the limit \"{}\" stands twice in the policy",
-                    limits[index]
-                )));
+                return Err(Error::limit(match limits[index].given_name() {
+                    Some(name) => format!("two limits of the policy are named \"{name}\""),
+                    None => format!("the limit \"{}\" stands twice in the policy", limits[index]),
+                }));
             }
         }
         Ok(Self::of(limits.into(), buckets))
@@ -120,6 +120,8 @@ mod tests {
         let twice = Policy::parse("5/minute; 5 per 60 s").unwrap_err();
         assert!(twice.to_string().contains("\"5/minute\""), "{twice}");
         assert!(Policy::parse("a=5/minute; b=5/minute").is_ok());
+        let named = Policy::parse("a=5/minute; a=6/minute").unwrap_err();
+        assert!(named.to_string().contains("named \"a\""), "{named}");
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
 
     /// The word in front of `sign`, which is taken; nothing is taken when there is none.
     pub fn word_before(&mut self, sign: &str) -> Option<&'a str> {
-        self.before(sign, is_word)
+        self.before(sign, |c| is_word(c) || c == '-')
     }
 
     fn before(&mut self, sign: &str, allowed: fn(char) -> bool) -> Option<&'a str> {
@@ -231,6 +231,7 @@ impl<'a> Scanner<'a> {
 fn with_nearest(message: &str, known: &[&str], word: &str) -> String {
     match nearest(&word.to_ascii_lowercase(), known) {
         Some(meant) => format!("{message}; did you mean {meant:?}?"),
+        None if known.len() > 1 => format!("{message}; it must be one of {}", known.join(", ")),
         None => message.to_owned(),
     }
 }
