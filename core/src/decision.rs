@@ -68,7 +68,7 @@ impl Standing {
 }
 
 impl Decision {
-    pub(crate) fn new(group: &Group<'_>, mode: Mode, outcome: &Outcome) -> Self {
+    pub(crate) fn new(group: &Group<'_>, mode: Mode, outcome: &Outcome, origin: u32) -> Self {
         let Outcome { admitted, now, ref seen, lease, blocked } = *outcome;
         let first = group.charges.first();
         let key = first.map_or_else(SmallVec::new, |charge| charge.key.into());
@@ -109,7 +109,7 @@ impl Decision {
             deciding: Some(deciding),
             standings,
             key,
-            receipt: taken.then_some(Receipt { at: now, cost, lease, full_at }),
+            receipt: taken.then_some(Receipt { at: now, cost, lease, full_at, origin }),
             settled: AtomicBool::new(false),
         }
     }

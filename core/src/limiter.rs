@@ -35,6 +35,8 @@ struct Inner {
     clock: Clock,
     counters: Counters,
     closing: Closing,
+    /// What its receipts bear: the same for equal limits on the same store.
+    origin: u32,
 }
 
 impl Limiter {
@@ -94,7 +96,9 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn acquire_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<Decision> {
-        let decided = self.decide(key.as_ref(), cost, time, Mode::Acquire, Decision::new);
+        let decided = self.decide(key.as_ref(), cost, time, Mode::Acquire, |group, mode, outcome| {
+            Decision::new(group, mode, outcome, self.inner.origin)
+        });
         self.inner.counters.counted(decided, Decision::ended)
     }
 
@@ -119,7 +123,9 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn peek_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<Decision> {
-        self.decide(key.as_ref(), cost, time, Mode::Peek, Decision::new)
+        self.decide(key.as_ref(), cost, time, Mode::Peek, |group, mode, outcome| {
+            Decision::new(group, mode, outcome, self.inner.origin)
+        })
     }
 
     /// [`reset`](Self::reset) in the key space of a time that was read before.

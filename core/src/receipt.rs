@@ -14,7 +14,12 @@ pub struct Receipt {
     pub(crate) lease: Lease,
     /// When a leaky bucket would have been full after it: only the last in the queue may leave.
     pub(crate) full_at: Span,
+    /// Of which limits on which store, in 20 bits: others must not give it back.
+    pub(crate) origin: u32,
 }
+
+/// The bits of an origin.
+pub(crate) const ORIGIN_BITS: u32 = 20;
 
 /// The identity of the leases that one decision took: 104 bits, in two numbers that a double holds.
 /// Zero where it took none.
@@ -27,17 +32,24 @@ pub(crate) struct Lease {
 const HALF: u64 = (1 << 52) - 1;
 
 impl Receipt {
-    /// The numbers: steady and wall time in microseconds since 1970, the cost, the lease's halves, and
-    /// a leaky bucket's instant of fullness with its fraction.
+    /// The numbers: steady and wall time in microseconds since 1970, the cost, the lease's halves, a
+    /// leaky bucket's instant of fullness, and its fraction with the origin.
     pub fn to_parts(self) -> [u64; 7] {
         let Span { whole, fraction } = self.full_at;
-        [self.at.steady, self.at.wall, self.cost, self.lease.high, self.lease.low, whole, fraction.into()]
+        let last = u64::from(self.origin) << 32 | u64::from(fraction);
+        [self.at.steady, self.at.wall, self.cost, self.lease.high, self.lease.low, whole, last]
     }
 
     /// A receipt from the numbers of [`to_parts`](Self::to_parts).
-    pub fn from_parts([steady, wall, cost, high, low, whole, fraction]: [u64; 7]) -> Self {
-        let full_at = Span { whole, fraction: u32::try_from(fraction).unwrap_or(u32::MAX) };
-        Self { at: Now { steady, wall }, cost, lease: Lease { high, low }, full_at }
+    pub fn from_parts([steady, wall, cost, high, low, whole, last]: [u64; 7]) -> Self {
+        let full_at = Span { whole, fraction: last as u32 };
+        Self {
+            at: Now { steady, wall },
+            cost,
+            lease: Lease { high, low },
+            full_at,
+            origin: (last >> 32) as u32,
+        }
     }
 }
 
@@ -76,6 +88,7 @@ mod tests {
             cost: 1 << 53,
             lease,
             full_at: Span { whole: 3, fraction: 4 },
+            origin: (1 << ORIGIN_BITS) - 1,
         };
         assert_eq!(Receipt::from_parts(receipt.to_parts()), receipt);
     }

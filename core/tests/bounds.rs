@@ -60,6 +60,28 @@ fn fresh_keys_fill_nothing_and_free_nobody() {
 }
 
 #[test]
+fn a_limited_client_is_not_freed_by_keys_that_owe_less() {
+    for policy in [
+        "5/hour",
+        "fixed_window: 5/hour",
+        "fixed_window: 5/hour from first",
+        "sliding_window: 5/hour",
+        "sliding_log: 5/hour",
+    ] {
+        let store = Store::open("memory:?max_keys=64").unwrap();
+        let (limiter, clock) = limiter(policy, &store, 600_000_000);
+        assert!(limiter.allow("limited", 5).unwrap());
+        for key in 0..20_000_u64 {
+            clock.advance_us(50_000).unwrap();
+            limiter.allow(key.to_be_bytes(), 1).unwrap();
+        }
+        // A token bucket has got one back each 12 minutes.
+        let since = if policy == "5/hour" { 1 } else { 0 };
+        assert_eq!(limiter.peek("limited", 0).unwrap().remaining(), since, "{policy}");
+    }
+}
+
+#[test]
 fn what_says_nothing_goes_first_and_is_not_counted() {
     let store = Store::open("memory:?max_keys=1000").unwrap();
     let (limiter, clock) = limiter("1/hour", &store, 0);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{Random, limiter, redis_store};
-use mirab::{Decision, Limiter, Policy, Store};
+use mirab::{Decision, ErrorKind, Limiter, Policy, Store};
 
 fn stores() -> [Store; 2] {
     [Store::open("memory:").unwrap(), redis_store().0]
@@ -103,16 +103,8 @@ fn a_refund_works_once_never_above_full_and_never_for_what_was_not_taken() {
             assert!(limiter.acquire("k", 2).unwrap().allowed());
             let left = limiter.peek("k", 0).unwrap().remaining();
             let given = limiter.refund(&old).unwrap();
-            if policy.starts_with("10/") {
-                // Tokens are all alike: what is owed can be given back.
-                assert_eq!(given, 2, "{policy}");
-            } else {
-                assert_eq!(
-                    (given, limiter.peek("k", 0).unwrap().remaining()),
-                    (0, left),
-                    "{policy}: expired"
-                );
-            }
+            let now = limiter.peek("k", 0).unwrap().remaining();
+            assert_eq!((given, now), (0, left), "{policy}: expired");
         }
     }
 }
@@ -143,6 +135,49 @@ fn commit_gives_back_or_charges_at_most_to_empty() {
             assert_eq!(used(), 10, "{policy}: a second time");
         }
     }
+}
+
+#[test]
+fn what_another_limiter_took_is_not_given_back() {
+    let stores = [stores(), stores()].concat();
+    let policies = ["10/hour", "20/hour", "fixed_window: 10/hour", "10/hour; 99/day"];
+    let mut all = Vec::new();
+    for store in &stores {
+        all.extend(policies.map(|policy| limiter(policy, store, 0).0));
+    }
+    for (owner, limiter) in all.iter().enumerate() {
+        let decision = limiter.acquire("k", 2).unwrap();
+        for (other, stranger) in all.iter().enumerate().filter(|&(other, _)| other != owner) {
+            // The two Redis stores differ by their prefix.
+            let error = stranger.refund(&decision).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{owner} {other}");
+            assert!(stranger.commit(&decision, 1).is_err());
+        }
+        assert_eq!(limiter.refund(&decision).unwrap(), 2, "it is still the owner's");
+    }
+}
+
+#[test]
+fn a_failed_acquire_many_leaves_nothing_charged() {
+    let (store, prefix) = redis_store();
+    let policy = "leaky_bucket: 10/hour queue 9; 10/hour; sliding_log: 10/hour; concurrency: 10 for 60s";
+    let (limiter, _) = limiter(policy, &store, 0);
+    redis::cmd("SET")
+        .arg(format!("{prefix}1t:{{bad}}t10/3600"))
+        .arg("junk")
+        .exec(&mut common::raw())
+        .unwrap();
+    let mut items: Vec<(String, u64)> = (0..80).map(|key| (format!("key {key}"), 2)).collect();
+    items.insert(70, ("bad".to_owned(), 1));
+    items.push(("key 3".to_owned(), 1));
+    let error = limiter.acquire_many(&items).unwrap_err();
+    assert!(error.to_string().starts_with("item 70: ") && error.kind() == ErrorKind::StoreCorrupt, "{error}");
+    for key in 0..80 {
+        let standings = limiter.peek(format!("key {key}"), 0).unwrap().standings().to_vec();
+        assert!(standings.iter().all(|standing| standing.used == 0), "key {key}: {standings:?}");
+    }
+    let stats = limiter.stats();
+    assert_eq!((stats.allowed, stats.refunded, stats.errors), (0, 0, 1), "{stats:?}");
 }
 
 #[test]

@@ -37,6 +37,11 @@ impl Leases {
         self.leases.back().map_or(0, |lease| lease.end)
     }
 
+    /// What all of them count.
+    pub fn total(&self) -> u64 {
+        self.leases.iter().map(|lease| lease.count).sum()
+    }
+
     /// Ends a lease; true when it still counted at `now`.
     pub fn release(&mut self, id: Id, now: u64) -> bool {
         let place = self.leases.iter().position(|lease| lease.id == id);

@@ -227,16 +227,16 @@ impl Algorithm {
     }
 
     /// Gives back up to `units` of what a receipt says was taken; how many were.
-    pub fn refund(&self, stored: &mut State, now: Now, units: u64, receipt: &Receipt) -> u64 {
+    pub fn refund(&self, stored: &mut State, now: Now, units: u64, receipt: &Receipt, undo: bool) -> u64 {
         let (steady, at) = (now.steady, receipt.at.steady);
         match (self, &mut *stored) {
             (Self::TokenBucket(it), State::Bucket(tat)) => {
-                given_back(tat, it.read(*tat, steady).0, |tat| it.refund(tat, steady, units, None))
+                given_back(tat, it.read(*tat, steady).0, |tat| it.refund(tat, steady, units, at, None))
             }
             (Self::LeakyBucket(it), State::Bucket(tat)) => {
-                let only_last = Some(receipt.full_at);
+                let only_last = (!undo).then_some(receipt.full_at);
                 given_back(tat, it.bucket.read(*tat, steady).0, |tat| {
-                    it.bucket.refund(tat, steady, units, only_last)
+                    it.bucket.refund(tat, steady, units, at, only_last)
                 })
             }
             (Self::FixedWindow(it), State::Window(window)) => {
@@ -324,6 +324,19 @@ impl State {
             Self::Buckets(buckets) => buckets.last_end,
             Self::Leases(leases) => leases.last_end(),
         }
+    }
+
+    /// How much it owes: the time until nothing is owed, times what is in use where that is a count.
+    pub fn debt(&self, now: Now) -> u128 {
+        let (time, units) = match self {
+            Self::Bucket(_) => (now.steady, 1),
+            Self::Window(window) => (now.steady.max(now.wall), u64::from(window.count)),
+            Self::Pair(pair) => (now.steady, u64::from(pair.current) + u64::from(pair.previous)),
+            Self::Log(log) => (now.steady, log.total()),
+            Self::Buckets(buckets) => (now.steady, buckets.total()),
+            Self::Leases(leases) => (now.steady, leases.total()),
+        };
+        u128::from(self.end().saturating_sub(time)) * u128::from(units)
     }
 
     /// Whether it says nothing any more, so that forgetting it changes no answer.

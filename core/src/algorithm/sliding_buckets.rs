@@ -24,6 +24,13 @@ pub(crate) struct Buckets {
     pub last_end: u64,
 }
 
+impl Buckets {
+    /// What all of it counts.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+}
+
 impl SlidingBuckets {
     /// The sub-window of an instant.
     pub fn index(&self, now: u64) -> u64 {

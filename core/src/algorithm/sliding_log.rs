@@ -22,6 +22,13 @@ pub(crate) struct Log {
     pub last_end: u64,
 }
 
+impl Log {
+    /// What all of it counts.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+}
+
 impl SlidingLog {
     /// When an entry of that instant is out.
     pub fn end(&self, at: u64) -> u64 {

@@ -77,9 +77,13 @@ impl TokenBucket {
         Tat(if earlier(full, after) { full } else { after })
     }
 
-    /// Gives back up to `units`, never above full. Of a queue (`only_last`: the instant of fullness
-    /// that its charge left) only the last may leave, and only before its turn.
-    pub fn refund(&self, tat: &mut Tat, now: u64, units: u64, only_last: Option<Span>) -> u64 {
+    /// Gives back up to `units` of what was taken at `at`, never above full, and nothing when a full
+    /// drain has passed since: then what was taken has flowed in again. Of a queue (`only_last`: the
+    /// instant of fullness that its charge left) only the last may leave, and only before its turn.
+    pub fn refund(&self, tat: &mut Tat, now: u64, units: u64, at: u64, only_last: Option<Span>) -> u64 {
+        if !earlier(Span { whole: now, fraction: 0 }, self.full_from(at)) {
+            return 0;
+        }
         let owed = self.owed(*tat, now);
         let back = u128::from(units) * u128::from(self.interval.p);
         if only_last.is_some_and(|last| last != tat.0 || owed <= back) {

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::{Closing, Inner, Limiter};
 use crate::Result;
 use crate::clock::Clock;
 use crate::failure::OnStoreFailure;
 use crate::policy::Policy;
+use crate::receipt::ORIGIN_BITS;
 use crate::stats::Counters;
 use crate::store::Store;
 
@@ -53,6 +56,7 @@ impl LimiterBuilder {
         let Self { policy, store, clock } = self;
         Ok(Limiter {
             inner: Arc::new(Inner {
+                origin: origin(&policy, &store),
                 policy,
                 store,
                 clock,
@@ -61,4 +65,16 @@ impl LimiterBuilder {
             }),
         })
     }
+}
+
+/// The same for equal limits on the same store, in every process.
+fn origin(policy: &Policy, store: &Store) -> u32 {
+    let mut hash = Sha256::new();
+    hash.update(store.identity());
+    for charge in policy.group(b"", 0).charges {
+        hash.update([0]);
+        hash.update(charge.bucket.id());
+    }
+    let digest = hash.finalize();
+    u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]) >> (32 - ORIGIN_BITS)
 }

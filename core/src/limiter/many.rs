@@ -3,6 +3,7 @@
 use super::Limiter;
 use crate::clock::Time;
 use crate::decision::Decision;
+use crate::stats::Ended;
 use crate::store::charge::{Group, Mode, Outcome};
 use crate::{Error, ErrorKind, Result, key};
 
@@ -31,23 +32,22 @@ impl Limiter {
         let groups: Vec<Group<'_>> =
             items.iter().map(|(key, cost)| self.inner.policy.group(key.as_ref(), *cost)).collect();
         let outcomes = self.inner.store.decide(&groups, Mode::Acquire, time)?;
+        let origin = self.inner.origin;
         let decide = |(group, outcome): (&Group<'_>, Result<Outcome>)| {
-            let decided = outcome.map(|outcome| Decision::new(group, Mode::Acquire, &outcome));
-            self.inner.counters.counted(decided, Decision::ended)
+            outcome.map(|outcome| Decision::new(group, Mode::Acquire, &outcome, origin))
         };
         let mut decided: Vec<Result<Decision>> = groups.iter().zip(outcomes).map(decide).collect();
-        match decided.iter().position(Result::is_err) {
-            None => decided.into_iter().collect(),
-            Some(index) => {
-                let failed = decided.swap_remove(index).err();
-                for decision in decided.iter().flatten() {
-                    if let Some(receipt) = decision.settle() {
-                        self.refund_at(decision.key(), receipt, time)?;
-                    }
-                }
-                Err(failed
-                    .map_or_else(|| Error::new(ErrorKind::Internal, "no error"), |error| named(index, error)))
-            }
+        let Some(index) = decided.iter().position(Result::is_err) else {
+            let decisions = decided.into_iter().collect::<Result<Vec<_>>>()?;
+            decisions.iter().for_each(|decision| self.inner.counters.count(decision.ended()));
+            return Ok(decisions);
+        };
+        self.inner.counters.count(Ended::Error);
+        let failed = decided.swap_remove(index).err();
+        // The last first, as a queue is left.
+        for decision in decided.iter().rev().flatten() {
+            self.undo(decision, time)?;
         }
+        Err(failed.map_or_else(|| Error::new(ErrorKind::Internal, "no error"), |error| named(index, error)))
     }
 }

@@ -6,7 +6,7 @@ use crate::decision::Decision;
 use crate::receipt::Receipt;
 use crate::store::charge::{Charge, Mode};
 use crate::store::{Given, Refund};
-use crate::{Result, key};
+use crate::{Error, Result, key};
 
 impl Limiter {
     /// Gives back what an admitted decision of this limiter took, never above full; leases end with it.
@@ -19,6 +19,7 @@ impl Limiter {
     pub fn refund(&self, decision: &Decision) -> Result<u64> {
         let time = self.read_clock()?;
         self.check_open()?;
+        decision.receipt().map_or(Ok(()), |receipt| self.check_own(receipt))?;
         match decision.settle() {
             Some(receipt) => self.refund_at(decision.key(), receipt, time),
             None => Ok(0),
@@ -31,6 +32,7 @@ impl Limiter {
     /// # Errors
     /// As [`refund`](Self::refund).
     pub fn refund_at(&self, key: impl AsRef<[u8]>, receipt: Receipt, time: Time) -> Result<u64> {
+        self.check_own(receipt)?;
         let given = self.give_back(key.as_ref(), receipt, receipt.cost, |_| true, time)?;
         Ok(given.into_iter().max().unwrap_or(0))
     }
@@ -46,6 +48,7 @@ impl Limiter {
         let time = self.read_clock()?;
         self.check_open()?;
         key::check_cost(actual)?;
+        decision.receipt().map_or(Ok(()), |receipt| self.check_own(receipt))?;
         match decision.settle() {
             Some(receipt) => self.commit_at(decision.key(), receipt, actual, time),
             None => Ok(()),
@@ -61,6 +64,10 @@ impl Limiter {
         self.check_open()?;
         key::check(key.as_ref())?;
         key::check_cost(actual)?;
+        self.check_own(receipt)?;
+        if receipt.cost == 0 {
+            return Ok(());
+        }
         let is_rate = |charge: &Charge<'_>| !charge.bucket.limit().is_concurrency();
         if actual <= receipt.cost {
             return self.give_back(key.as_ref(), receipt, receipt.cost - actual, is_rate, time).map(|_| ());
@@ -100,6 +107,25 @@ impl Limiter {
         Ok(given.into_iter().filter(|&units| units > 0).count() as u64)
     }
 
+    /// Takes back what was admitted but never told.
+    pub(super) fn undo(&self, decision: &Decision, time: Time) -> Result<()> {
+        let Some(receipt) = decision.settle() else { return Ok(()) };
+        let group = self.inner.policy.group(decision.key(), receipt.cost);
+        let refund = Refund { charges: &group.charges, receipt, undo: true };
+        self.inner.store.refund(&refund, time).map(|_| ())
+    }
+
+    /// A receipt of other limits, or of another store, must not give anything back here.
+    fn check_own(&self, receipt: Receipt) -> Result<()> {
+        if receipt.cost == 0 || receipt.origin == self.inner.origin {
+            return Ok(());
+        }
+        Err(Error::argument(
+            "a decision of another limiter: give it back to the one that admitted it, or to one of the same limits \
+             on the same store",
+        ))
+    }
+
     fn give_back(
         &self,
         key: &[u8],
@@ -115,7 +141,8 @@ impl Limiter {
         if units == 0 {
             return Ok(Given::new());
         }
-        let given = self.inner.store.refund(&Refund { charges: &group.charges, receipt }, time)?;
+        let given =
+            self.inner.store.refund(&Refund { charges: &group.charges, receipt, undo: false }, time)?;
         self.inner.counters.refunded(given.iter().copied().max().unwrap_or(0));
         Ok(given)
     }

@@ -152,7 +152,7 @@ impl MemoryStore {
         let given = refund.charges.iter().zip(&addresses).map(|(charge, address)| {
             let stored = locked.table(address, time).get_mut(address.fingerprint);
             let algorithm = charge.bucket.algorithm();
-            stored.map_or(0, |state| algorithm.refund(state, now, charge.cost, &refund.receipt))
+            stored.map_or(0, |state| algorithm.refund(state, now, charge.cost, &refund.receipt, refund.undo))
         });
         given.collect()
     }

@@ -22,6 +22,8 @@ use memory::MemoryStore;
 pub(crate) struct Refund<'a> {
     pub charges: &'a [Charge<'a>],
     pub receipt: Receipt,
+    /// Whether it undoes what nobody was told: then a queue gives back, too.
+    pub undo: bool,
 }
 
 /// The units that each charge of a refund gave back.
@@ -92,6 +94,15 @@ impl Store {
             Backend::Memory(_) => "memory",
             #[cfg(feature = "redis")]
             Backend::Redis(_) => "redis",
+        }
+    }
+
+    /// What tells this store from others, the same in every process that reaches it.
+    pub(crate) fn identity(&self) -> String {
+        match &self.0 {
+            Backend::Memory(store) => format!("memory {:p}", Arc::as_ptr(store)),
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.identity(),
         }
     }
 

@@ -126,6 +126,10 @@ impl Model for Bucket {
         read.read(now);
         let missing = read.missing(now);
         let given = units.min(ceil(&missing));
+        // After a full drain what was taken has flowed in again.
+        if rational(now - now.min(taken.at)) >= rational(read.capacity) / &read.rate {
+            return 0;
+        }
         if read.leaky && (taken.full_at.as_ref() != Some(&read.stored_at()) || missing <= rational(units)) {
             return 0;
         }

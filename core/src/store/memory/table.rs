@@ -80,7 +80,7 @@ impl Table {
 
     /// Adds a state that is not there yet; `time` is what eviction goes by.
     pub fn insert(&mut self, fingerprint: Fingerprint, state: State, time: Time, bounds: &Bounds) {
-        if bounds.are_reached() && !self.evict(state.end(), time, bounds) {
+        if bounds.are_reached() && !self.evict(&state, time, bounds) {
             return;
         }
         if self.entries.len() == self.entries.capacity() {
@@ -136,9 +136,9 @@ impl Table {
         forgotten
     }
 
-    /// Makes a place for a state that owes until `end`, in a store that is full: first by what says
-    /// nothing, then by the entry of a sample that owes least. False when that is the new one.
-    fn evict(&mut self, end: u64, time: Time, bounds: &Bounds) -> bool {
+    /// Makes a place for a new state in a store that is full: first by what says nothing, then by the
+    /// entry of a sample that owes least. False when that is the new one.
+    fn evict(&mut self, new: &State, time: Time, bounds: &Bounds) -> bool {
         let (spent, least) = self.sample(time, bounds);
         if spent > 0 {
             return true;
@@ -150,7 +150,8 @@ impl Table {
             return true;
         }
         bounds.evicted();
-        let Some((_, place)) = least.filter(|&(least, _)| least <= end) else { return false };
+        let debt = new.debt(clock::resolve(time, true));
+        let Some((_, place)) = least.filter(|&(least, _)| least < debt) else { return false };
         if let Ok(entry) = self.entries.get_bucket_entry(place) {
             entry.remove();
             bounds.left(1);
@@ -159,22 +160,22 @@ impl Table {
     }
 
     /// Goes on through the table for a few entries: how many of them said nothing and were
-    /// forgotten, and which of the others owes least, with the time until when.
-    fn sample(&mut self, time: Time, bounds: &Bounds) -> (usize, Option<(u64, usize)>) {
+    /// forgotten, and which of the others owes least, with its debt.
+    fn sample(&mut self, time: Time, bounds: &Bounds) -> (usize, Option<(u128, usize)>) {
         let now = clock::resolve(time, true);
         let places = self.entries.num_buckets();
         let (mut least, mut seen, mut spent) = (None, 0, 0);
         for _ in 0..places {
             self.cursor = if self.cursor + 1 < places { self.cursor + 1 } else { 0 };
             let Some(entry) = self.entries.get_bucket(self.cursor) else { continue };
-            let end = entry.state.end();
+            let debt = entry.state.debt(now);
             if entry.state.is_spent(now) {
                 if let Ok(entry) = self.entries.get_bucket_entry(self.cursor) {
                     entry.remove();
                     spent += 1;
                 }
-            } else if least.is_none_or(|(least, _)| end < least) {
-                least = Some((end, self.cursor));
+            } else if least.is_none_or(|(least, _)| debt < least) {
+                least = Some((debt, self.cursor));
             }
             seen += 1;
             if seen == SAMPLE {

@@ -4,6 +4,7 @@
 mod error;
 mod key;
 mod script;
+mod signals;
 mod transport;
 mod uri;
 
@@ -94,13 +95,14 @@ impl RedisStore {
         if charges.is_empty() {
             return Ok(Given::new());
         }
-        let refund = Refund { charges: &charges, receipt: refund.receipt };
+        let refund = Refund { charges: &charges, ..*refund };
         let keys: Keys = charges.iter().map(|charge| self.key(charge, time)).collect();
         let near = clock::resolve(time, true).wall;
         let value = self.run(Program::refunding(&charges), &keys, |command| {
             script::refund_arguments(command, &refund, time, near);
         })?;
-        script::given(&value, &refund).ok_or_else(|| self.unknown_answer())
+        let given = script::given(&value, &refund).ok_or_else(|| self.unknown_answer())?;
+        given.map_err(|index| self.corrupt(keys.get(index)))
     }
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
@@ -123,6 +125,11 @@ impl RedisStore {
         let mut command = redis::cmd("DEL");
         command.arg(self.block_key(key, time));
         self.ask(|connection| command.query(connection)).map(|_| ())
+    }
+
+    /// Where it is, and how its keys begin.
+    pub fn identity(&self) -> String {
+        format!("{} {}", self.settings, self.settings.prefix)
     }
 
     /// The address, without credentials.

@@ -167,7 +167,7 @@ impl Call<'_, '_> {
             for charge in stored(group) {
                 // What can never pass is refused anyway, and what is taken without asking is at most that.
                 let cost = charge.cost.min(charge.bucket.algorithm().capacity());
-                charge_arguments(command, charge, cost, lease, self.near);
+                charge_arguments(command, charge, cost, lease, self.near, true);
             }
         }
     }
@@ -178,7 +178,7 @@ pub(super) fn refund_arguments(command: &mut Cmd, refund: &Refund<'_>, time: Tim
     time_arguments(command, time);
     let receipt = &refund.receipt;
     for charge in refund.charges {
-        charge_arguments(command, charge, charge.cost, Lease::default(), near);
+        charge_arguments(command, charge, charge.cost, Lease::default(), near, !refund.undo);
         let wall = charge.bucket.algorithm().reads_wall();
         command.arg(if wall { receipt.at.wall } else { receipt.at.steady });
         command.arg(receipt.cost).arg(super::key::lease(receipt.lease, receipt.cost));
@@ -191,7 +191,14 @@ pub(super) fn stored<'a, 'b>(group: &'b Group<'a>) -> impl Iterator<Item = &'b C
     group.charges.iter().filter(|charge| charge.bucket.algorithm().has_state())
 }
 
-fn charge_arguments(command: &mut Cmd, charge: &Charge<'_>, cost: u64, lease: Lease, near: u64) {
+fn charge_arguments(
+    command: &mut Cmd,
+    charge: &Charge<'_>,
+    cost: u64,
+    lease: Lease,
+    near: u64,
+    queues: bool,
+) {
     let algorithm = charge.bucket.algorithm();
     match algorithm {
         Algorithm::TokenBucket(bucket) | Algorithm::LeakyBucket(LeakyBucket { bucket }) => {
@@ -199,7 +206,7 @@ fn charge_arguments(command: &mut Cmd, charge: &Charge<'_>, cost: u64, lease: Le
             let span = bucket.interval.times(cost.min(bucket.capacity));
             command.arg("t").arg(cost).arg(span.whole).arg(span.fraction);
             command.arg(bucket.full.whole).arg(bucket.full.fraction).arg(bucket.interval.q);
-            command.arg(matches!(algorithm, Algorithm::LeakyBucket(_)) as u8);
+            command.arg((queues && matches!(algorithm, Algorithm::LeakyBucket(_))) as u8);
         }
         Algorithm::FixedWindow(it) => {
             fixed_window(command, it, cost, near);
@@ -287,26 +294,33 @@ pub(super) fn answers(
     Some(answers)
 }
 
-/// Reads the refunding script's answer: the units that each charge gave back.
-pub(super) fn given(value: &Value, refund: &Refund<'_>) -> Option<Given> {
+/// Reads the refunding script's answer: the units that each charge gave back, or which of them has a
+/// value that is not ours.
+pub(super) fn given(value: &Value, refund: &Refund<'_>) -> Option<Result<Given, usize>> {
     let Value::Array(items) = value else { return None };
     let mut numbers = items.iter().map_while(|item| match item {
         Value::Int(number) => Some(*number),
         _ => None,
     });
     let now = u64::try_from(numbers.next()?).ok()?;
-    let given = refund.charges.iter().map(|charge| {
+    let mut given = Given::new();
+    let mut corrupt = None;
+    for (index, charge) in refund.charges.iter().enumerate() {
         let first = numbers.next()?;
-        match charge.bucket.algorithm() {
-            Algorithm::TokenBucket(bucket) | Algorithm::LeakyBucket(LeakyBucket { bucket }) if first >= 0 => {
+        given.push(match charge.bucket.algorithm() {
+            _ if first < 0 => {
+                corrupt = corrupt.or(Some(index));
+                0
+            }
+            Algorithm::TokenBucket(bucket) | Algorithm::LeakyBucket(LeakyBucket { bucket }) => {
                 let (whole, fraction) = (u64::try_from(first).ok()?, u32::try_from(numbers.next()?).ok()?);
                 let tat = Tat(Span { whole, fraction });
-                Some(bucket.measure(tat, now).used.min(charge.cost))
+                bucket.measure(tat, now).used.min(charge.cost)
             }
-            _ => Some(u64::try_from(first).unwrap_or(0)),
-        }
-    });
-    given.collect()
+            _ => u64::try_from(first).ok()?,
+        });
+    }
+    Some(corrupt.map_or(Ok(given), Err))
 }
 
 fn read(algorithm: &Algorithm, now: Now, numbers: &mut impl Iterator<Item = i64>) -> Option<Seen> {

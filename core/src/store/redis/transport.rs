@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, ConnectionLike, RedisError, Value};
 
+use super::signals;
 use super::uri::Settings;
 use crate::store::fork::{self, Held};
 
@@ -57,6 +58,7 @@ impl Transport {
         settings: &Settings,
         exchange: impl FnOnce(&mut Connection) -> Result<Value, RedisError>,
     ) -> Result<Value, Failure> {
+        let _signals = signals::Held::new();
         let (mut connection, fresh) = match self.take_idle().map_err(Failure::unsent)? {
             Some(connection) => (connection, false),
             None => (self.connect(settings).map_err(Failure::unsent)?, true),

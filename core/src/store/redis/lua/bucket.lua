@@ -79,7 +79,10 @@ algorithms.t = {
     if rest < 0 then
       after, rest = after - 1, rest + q
     end
-    local owed = whole > now or (whole == now and fraction > 0)
+    -- After a full drain what was taken has flowed in again.
+    local since, drain = now - tonumber(ARGV[receipt]), tonumber(ARGV[at + 4])
+    local counts = since < drain or (since == drain and tonumber(ARGV[at + 5]) > 0)
+    local owed = counts and (whole > now or (whole == now and fraction > 0))
     local waits = after > now or (after == now and rest > 0)
     local last = tonumber(ARGV[receipt + 3]) == whole and tonumber(ARGV[receipt + 4]) == fraction
     if owed and (ARGV[at + 7] == '0' or (waits and last)) then
