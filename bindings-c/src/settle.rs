@@ -67,11 +67,11 @@ pub unsafe extern "C" fn mirab_limiter_commit(
         // SAFETY: as above.
         let returned = unsafe { Returned::new(decision, limiter, key)? };
         let actual = natural(actual_cost, "actual_cost")?;
-        // Where nothing is left to settle, the cost is what it was to be, at no time in particular.
+        // Where nothing is left to settle, the core only checks the rest, at no time in particular.
         let (receipt, time) = if returned.is_open() {
             (returned.receipt(), limiter.inner.read_clock()?)
         } else {
-            (returned.receipt_of(actual), Time::STORE)
+            (returned.receipt_of(0), Time::STORE)
         };
         let answer = limiter.inner.commit_at(key, receipt, actual, time);
         settle(&returned, &answer);

@@ -16,7 +16,7 @@ const COST = 2;
 const BLOCK = ['block'];
 
 let takenBy;
-let settle;
+let reopen, settle;
 
 /** The answer of a limiter. Milliseconds, with fractions down to the microsecond. */
 class Decision {
@@ -35,6 +35,7 @@ class Decision {
       decision.#settled = true;
       return taken;
     };
+    reopen = (decision) => { decision.#settled = false; };
   }
 
   constructor(numbers, policy, key) {
@@ -76,4 +77,4 @@ function ms(us) {
   return us < 0 ? undefined : us / 1000;
 }
 
-module.exports = { Decision, heldOf, settle, takenBy };
+module.exports = { Decision, heldOf, reopen, settle, takenBy };

@@ -2,7 +2,7 @@
 
 const check = require('./arguments.js');
 const { clockOf } = require('./clock.js');
-const { Decision, heldOf, settle, takenBy } = require('./decision.js');
+const { Decision, heldOf, reopen, settle, takenBy } = require('./decision.js');
 const { MirabError } = require('./error.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
@@ -114,14 +114,14 @@ class Limiter {
   async refund(decision) {
     if (this.#local) return this.refundSync(decision);
     const taken = this.#settle(decision);
-    return taken === undefined ? 0 : native.refundAsync(...taken);
+    return taken === undefined ? 0 : native.refundAsync(...taken).catch((error) => foreign(decision, error));
   }
 
   /** Settles a decision at a cost that is known only now: what it took less is given back, more is charged. */
   async commit(decision, actualCost) {
     if (this.#local) return this.commitSync(decision, actualCost);
     const taken = this.#settle(decision, check.integer('actualCost', actualCost));
-    return taken && native.commitAsync(...taken);
+    return taken && native.commitAsync(...taken).catch((error) => foreign(decision, error));
   }
 
   /** Ends the leases that a decision took (`concurrency`); how many still counted, 0 the second time. */
@@ -177,13 +177,21 @@ class Limiter {
   refundSync(decision) {
     this.#checkLocal('refund');
     const taken = this.#settle(decision);
-    return taken === undefined ? 0 : native.refund(...taken);
+    try {
+      return taken === undefined ? 0 : native.refund(...taken);
+    } catch (error) {
+      return foreign(decision, error);
+    }
   }
 
   commitSync(decision, actualCost) {
     this.#checkLocal('commit');
     const taken = this.#settle(decision, check.integer('actualCost', actualCost));
-    if (taken !== undefined) native.commit(...taken);
+    try {
+      if (taken !== undefined) native.commit(...taken);
+    } catch (error) {
+      foreign(decision, error);
+    }
   }
 
   releaseSync(decision) {
@@ -251,6 +259,12 @@ class Limiter {
     if (this.#local) return;
     throw new MirabError('unsupported', `${name}Sync: this store may block, use the promise form ${name}; the Sync forms are for memory:`);
   }
+}
+
+/** A decision of another limiter stays its owner's to settle. */
+function foreign(decision, error) {
+  if (error.kind === 'invalid_argument') reopen(decision);
+  throw error;
 }
 
 module.exports = { Limiter, acquireHeld, isLeasing, longestHolds, nowMs };

@@ -4,6 +4,7 @@
 
 const assert = require('node:assert/strict');
 const { randomUUID } = require('node:crypto');
+const net = require('node:net');
 const test = require('node:test');
 
 const { Decision, Limit, Limiter, ManualClock } = require('..');
@@ -376,9 +377,30 @@ test('memory keeps at most max_keys, and says what happened', () => {
   assert.throws(() => open('5/hour', 'when_full=cry'), failure('MIRAB_INVALID_URI', 'when_full'));
 });
 
+test('what another limiter took is an error, and stays the owner\'s', async () => {
+  const owner = new Limiter('5/minute');
+  const decision = await owner.acquire('k', 2);
+  for (const other of [new Limiter('5/minute'), new Limiter('6/minute')]) {
+    await assert.rejects(other.refund(decision), { code: 'MIRAB_INVALID_ARGUMENT' });
+  }
+  assert.equal(await owner.refund(decision), 2);
+});
+
 test('a store that is not there is an error for each, and settles for good', async () => {
-  const limiter = new Limiter('5/minute', { store: 'redis://127.0.0.1:1' });
-  const decision = await new Limiter('5/minute').acquire('k');
+  const { port } = new URL(process.env.MIRAB_TEST_REDIS);
+  const sockets = [];
+  const relay = net.createServer((client) => {
+    const server = net.connect(port, '127.0.0.1');
+    sockets.push(client, server);
+    client.pipe(server).pipe(client);
+    for (const socket of [client, server]) socket.on('error', () => {});
+  });
+  await new Promise((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  const store = `redis://127.0.0.1:${relay.address().port}?timeout_ms=5000&prefix=n${randomUUID()}`;
+  const limiter = new Limiter('5/minute', { store });
+  const decision = await limiter.acquire('k');
+  relay.close();
+  for (const socket of sockets) socket.destroy();
   const down = (error) => /^MIRAB_STORE_(UNAVAILABLE|TIMEOUT)$/.test(error.code);
   await assert.rejects(limiter.acquireMany(['k']), down);
   await assert.rejects(limiter.block('k', 5), down);

@@ -65,6 +65,7 @@ impl Group<'_> {
     }
 
     /// The keys, each once.
+    #[cfg(feature = "redis")]
     pub fn keys(&self) -> SmallVec<[&[u8]; 2]> {
         let mut keys: SmallVec<[&[u8]; 2]> = SmallVec::new();
         for charge in &self.charges {
