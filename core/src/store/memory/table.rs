@@ -15,8 +15,8 @@ const MARGIN_US: u64 = 1_000_000;
 const GIVEN_MARGIN_US: u64 = 86_400_000_000;
 
 /// How many places are looked at to find one to evict. Of entries that are equally likely to be met,
-/// the chance that all of so many belong to the tenth that owes most is 10^-16.
-const SAMPLE: usize = 16;
+/// the chance that all of so many belong to the tenth that owes most is 10^-12.
+const SAMPLE: usize = 12;
 
 /// Given times have a space of their own, so that no test writes future times under real keys.
 #[derive(Default)]
@@ -143,10 +143,10 @@ impl Table {
         if spent > 0 {
             return true;
         }
-        // Something that says nothing may lie elsewhere: a look at all of it, as often as its cost is no
-        // more than that of the samples.
+        // Something that says nothing may lie elsewhere: a look at all of it, so seldom that it costs no
+        // more than a few looks each time.
         self.since_sweep += 1;
-        if self.since_sweep > self.entries.len() / SAMPLE && self.sweep(time, 0, bounds) > 0 {
+        if self.since_sweep > self.entries.len() / 4 && self.sweep(time, 0, bounds) > 0 {
             return true;
         }
         bounds.evicted();
