@@ -128,10 +128,10 @@ impl Returned {
         Receipt::from_parts(self.parts)
     }
 
-    /// What it took, where that was `cost`.
-    pub(crate) fn receipt_of(&self, cost: u64) -> Receipt {
+    /// A receipt that took nothing: with it the core only checks the rest.
+    pub(crate) fn nothing(&self) -> Receipt {
         let mut parts = self.parts;
-        parts[COST] = cost;
+        parts[COST] = 0;
         Receipt::from_parts(parts)
     }
 

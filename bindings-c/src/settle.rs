@@ -34,7 +34,7 @@ pub unsafe extern "C" fn mirab_limiter_refund(
         let (receipt, time) = if returned.is_open() {
             (returned.receipt(), limiter.inner.read_clock()?)
         } else {
-            (returned.receipt_of(0), Time::STORE)
+            (returned.nothing(), Time::STORE)
         };
         let answer = limiter.inner.refund_at(key, receipt, time);
         settle(&returned, &answer);
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn mirab_limiter_commit(
         let (receipt, time) = if returned.is_open() {
             (returned.receipt(), limiter.inner.read_clock()?)
         } else {
-            (returned.receipt_of(0), Time::STORE)
+            (returned.nothing(), Time::STORE)
         };
         let answer = limiter.inner.commit_at(key, receipt, actual, time);
         settle(&returned, &answer);

@@ -1,6 +1,8 @@
 /* What was taken is given back, or settled at another cost: once, and never above full. */
 #include "check.h"
 
+#include <unistd.h>
+
 static mirab_error error;
 static mirab_manual_clock *clock;
 
@@ -163,6 +165,22 @@ static void foreign(const char *store) {
     mirab_limiter_free(other);
 }
 
+/* A store that failed may have done it: never twice. */
+static void in_doubt(void) {
+    char store[256], spoil[512];
+    const char *server = getenv("MIRAB_TEST_REDIS");
+    CHECK(server != NULL);
+    snprintf(store, sizeof store, "%s?timeout_ms=5000&prefix=doubt%d", server, (int)getpid());
+    snprintf(spoil, sizeof spoil, "redis-cli -u %s set 'doubt%d1t:{k}t5/60' junk >/dev/null", server, (int)getpid());
+    mirab_limiter *limiter = limiter_by(clock, "5/minute", store);
+    mirab_decision taken = acquire(limiter, 2);
+    CHECK(system(spoil) == 0);
+    CHECK_FAILS(mirab_limiter_refund(limiter, bytes("k"), 1, &taken, &error, NULL), MIRAB_STORE_CORRUPT, "t5/60");
+    CHECK_NUMBER(refund(limiter, &taken), 0);
+    CHECK_OK(mirab_limiter_reset(limiter, bytes("k"), 1, &error));
+    mirab_limiter_free(limiter);
+}
+
 /* A limiter that is closed, or of another store, has done nothing: it stays open. */
 static void not_done(void) {
     mirab_limiter *here = limiter_by(clock, "5/minute", "memory:not_done");
@@ -221,6 +239,7 @@ int main(void) {
         SCENE(with_leases(stores[i]));
         SCENE(foreign(stores[i]));
     }
+    SCENE(in_doubt());
     SCENE(not_done());
     SCENE(without_time());
     mirab_manual_clock_free(clock);
