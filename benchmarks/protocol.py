@@ -125,10 +125,11 @@ class Worker:
         return float(ns)
 
     def _hello(self) -> Hello:
+        answer = self._receive("before its hello")
         try:
-            return Hello.read(self._receive("before its hello"))
+            return Hello.read(answer)
         except BenchError as wrong:
-            raise self._fault(str(wrong)) if not str(wrong).startswith("worker ") else wrong from None
+            raise self._fault(str(wrong)) from None
 
     def _send(self, question: dict[str, Any], where: str) -> None:
         assert self._process.stdin

@@ -1,0 +1,129 @@
+//! Who is measured. Each decides for a key of 16 bytes, at a cost of one.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use governor::clock::DefaultClock;
+use governor::state::InMemoryState;
+use governor::state::direct::NotKeyed;
+use governor::state::keyed::{DashMapStateStore, HashMapStateStore};
+use governor::{Quota, RateLimiter};
+use mirab::{Limiter, Policy, Store};
+
+use crate::Outcome;
+use crate::keys::Key;
+use crate::slot::Asked;
+
+pub trait Contender: Send + Sync + 'static {
+    fn admits(&self, key: &Key) -> bool;
+}
+
+pub struct About {
+    pub name: &'static str,
+    pub kind: &'static str,
+    pub note: &'static str,
+}
+
+pub const ALL: &[About] = &[
+    About { name: "mirab.allow", kind: "mirab", note: "yes or no; exact to the microsecond" },
+    About { name: "mirab.acquire", kind: "mirab", note: "the full decision, one field read" },
+    About {
+        name: "governor-hashmap",
+        kind: "peer",
+        note: "one mutex around all keys; yes or no, the wait when refused",
+    },
+    About {
+        name: "governor-dashmap",
+        kind: "peer",
+        note: "a lock per shard; yes or no, the wait when refused",
+    },
+    About { name: "governor-direct", kind: "peer", note: "no keys: one limiter, one atomic word" },
+    About {
+        name: "atomic+clock",
+        kind: "floor",
+        note: "one atomic word and one reading of governor's clock",
+    },
+];
+
+/// The limits of a scenario, in mirab's notation and in governor's.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    pub notation: &'static str,
+    pub per_hour: u32,
+}
+
+/// Keeps every key: mirab's default is a million, and then it forgets one for each that comes.
+const ROOMY: &str = "memory:?max_keys=4000000";
+
+pub fn make(name: &str, limits: Limits) -> Outcome<Box<dyn Asked>> {
+    let mirab = || -> Outcome<Limiter> {
+        Ok(Limiter::builder(Policy::parse(limits.notation)?).store(Store::open(ROOMY)?).build()?)
+    };
+    let quota = Quota::per_hour(NonZeroU32::new(limits.per_hour).ok_or("governor has no limit of 0")?);
+    Ok(match name {
+        "mirab.allow" => Box::new(Allow(mirab()?)),
+        "mirab.acquire" => Box::new(Acquire(mirab()?)),
+        "governor-hashmap" => Box::new(RateLimiter::hashmap(quota)),
+        "governor-dashmap" => Box::new(RateLimiter::dashmap(quota)),
+        "governor-direct" => Box::new(RateLimiter::direct(quota)),
+        "atomic+clock" => Box::new(Floor { admits: limits.per_hour > 1, ..Floor::default() }),
+        _ => return Err(format!("unknown contender {name:?}").into()),
+    })
+}
+
+struct Allow(Limiter);
+
+impl Contender for Allow {
+    fn admits(&self, key: &Key) -> bool {
+        self.0.allow(key, 1).expect("a decision")
+    }
+}
+
+struct Acquire(Limiter);
+
+impl Contender for Acquire {
+    fn admits(&self, key: &Key) -> bool {
+        let decision = self.0.acquire(key, 1).expect("a decision");
+        black_box(decision.remaining());
+        decision.allowed()
+    }
+}
+
+impl Contender for RateLimiter<Key, HashMapStateStore<Key>, DefaultClock> {
+    fn admits(&self, key: &Key) -> bool {
+        self.check_key(key).is_ok()
+    }
+}
+
+impl Contender for RateLimiter<Key, DashMapStateStore<Key>, DefaultClock> {
+    fn admits(&self, key: &Key) -> bool {
+        self.check_key(key).is_ok()
+    }
+}
+
+impl Contender for RateLimiter<NotKeyed, InMemoryState, DefaultClock> {
+    fn admits(&self, _: &Key) -> bool {
+        self.check().is_ok()
+    }
+}
+
+/// What no limiter can leave out: it must know the time and, when it admits, count where others see it.
+#[derive(Default)]
+struct Floor {
+    clock: quanta::Clock,
+    word: AtomicU64,
+    admits: bool,
+}
+
+impl Contender for Floor {
+    fn admits(&self, _: &Key) -> bool {
+        black_box(self.clock.now());
+        if self.admits {
+            black_box(self.word.fetch_add(1, Ordering::AcqRel));
+        } else {
+            black_box(self.word.load(Ordering::Acquire));
+        }
+        self.admits
+    }
+}
