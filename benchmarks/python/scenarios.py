@@ -9,7 +9,7 @@ from functools import cache, partial
 from itertools import chain, islice, repeat
 
 WALK = 1 << 20  # random steps, then the same again
-DAY = 86_400
+HOUR, DAY = 3600, 86_400
 
 Batch = Callable[[int], Iterable[str]]
 
@@ -22,11 +22,12 @@ class Limit:
     seconds: int
 
 
-ENDLESS = Limit(1_000_000_000, 1)
-ONCE = Limit(1, 3600)
+ENDLESS = Limit(1_000_000_000, HOUR)
+ONCE = Limit(1, HOUR)
 # A unit comes back in three minutes: what is held of a key is still live when its turn comes again, in every store.
 # (Node has the same limit: there a timer reaches no further than 24.8 days.)
 LASTING = Limit(10_000, 20 * DAY)
+POLICY = tuple(Limit(1_000_000_000, seconds) for seconds in (60, HOUR, DAY))
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ HOT = Scenario("hot")
 HOT_4T = Scenario("hot_4t", threads=4)
 DENIED = Scenario("denied", limits=(ONCE,), admits=False)
 KEYS_100K = Scenario("keys_100k", limits=(LASTING,), keys=100_000)
-POLICY_1 = Scenario("policy_1")
-POLICY_3 = Scenario("policy_3", limits=(ENDLESS, Limit(2_000_000_000, 60), Limit(4_000_000_000, 3600)))
+POLICY_1 = Scenario("policy_1", limits=POLICY[:1])
+POLICY_3 = Scenario("policy_3", limits=POLICY)
 
 OF_ONE_LIMIT = (HOT, HOT_4T, DENIED, KEYS_100K)
 ALL = (*OF_ONE_LIMIT, POLICY_1, POLICY_3)

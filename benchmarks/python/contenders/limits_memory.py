@@ -12,7 +12,7 @@ from limits.strategies import (
     RateLimiter,
     SlidingWindowCounterRateLimiter,
 )
-from scenarios import Limit
+from scenarios import ENDLESS, Limit
 
 from contenders.contender import Contender, Decide
 
@@ -20,7 +20,9 @@ from contenders.contender import Contender, Decide
 def _by(strategy: type[RateLimiter]) -> Callable[[tuple[Limit, ...]], Decide]:
     def make(limits: tuple[Limit, ...]) -> Decide:
         (limit,) = limits
-        item = RateLimitItemPerSecond(limit.amount, limit.seconds)
+        # A log of the last hour would only grow, and each request moves all of it: here it is of the last second.
+        short = strategy is MovingWindowRateLimiter and limit == ENDLESS
+        item = RateLimitItemPerSecond(limit.amount, 1 if short else limit.seconds)
         hit = strategy(MemoryStorage()).hit
 
         def decide(keys: Iterable[str], admits: bool) -> int:

@@ -1,4 +1,4 @@
-"""mirab on `memory:`, asked for yes or no, and for the full decision."""
+"""mirab in memory, asked for yes or no, and for the full decision."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from scenarios import ALL, Limit
 from contenders.contender import Contender, Decide
 from mirab import Limiter
 
+# The default is a million keys, and then one is forgotten for each that comes.
+STORE = "memory:?max_keys=4000000"
+
 
 def _limiter(limits: tuple[Limit, ...]) -> Limiter:
-    return Limiter("; ".join(f"{limit.amount} per {limit.seconds} s" for limit in limits), store="memory:")
+    return Limiter("; ".join(f"{limit.amount} per {limit.seconds} s" for limit in limits), store=STORE)
 
 
 def _allow(limits: tuple[Limit, ...]) -> Decide:

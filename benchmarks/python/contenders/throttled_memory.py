@@ -10,7 +10,7 @@ from throttled import MemoryStore, RateLimiterType, Throttled, per_duration
 
 from contenders.contender import Contender, Decide
 
-MAX_SIZE = 2_000_000
+MAX_SIZE = 4_000_000
 
 
 def _using(algorithm: RateLimiterType) -> Callable[[tuple[Limit, ...]], Decide]:
