@@ -16,9 +16,10 @@
 
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* In mirab's notation, and the first of them for who has no other. */
 struct limits {
     const char *notation;
-    uint64_t per_hour;
+    uint64_t amount, seconds;
 };
 
 struct keys {
@@ -113,13 +114,13 @@ static const struct contender CONTENDERS[] = {
 static void subject_init(struct subject *subject, size_t number, struct limits limits, struct keys keys) {
     memset(subject, 0, sizeof *subject);
     subject->keys = keys;
-    subject->admits = limits.per_hour > 1;
+    subject->admits = limits.amount > 1;
     mirab_error error;
     if (strncmp(CONTENDERS[number].name, "mirab.", 6) == 0) {
         if (mirab_limiter_new(limits.notation, ROOMY, NULL, &error, &subject->limiter) != MIRAB_OK)
             fail("%s", error.message);
     } else {
-        subject->table = table_new(limits.per_hour);
+        subject->table = table_new(limits.amount, limits.seconds);
     }
 }
 

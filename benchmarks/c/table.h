@@ -68,15 +68,15 @@ static void table_grow(struct table *table) {
     table->size = size;
 }
 
-static struct table *table_new(uint64_t per_hour) {
+static struct table *table_new(uint64_t amount, uint64_t seconds) {
     struct table *table = malloc(sizeof *table);
     if (table == NULL || pthread_mutex_init(&table->mutex, NULL) != 0)
         abort();
     table->size = 16;
     table->used = 0;
     table->entries = table_entries(table->size);
-    table->ns_to_fill = UINT64_C(3600) * 1000000000u;
-    table->ns_per_token = table->ns_to_fill / per_hour;
+    table->ns_to_fill = seconds * 1000000000u;
+    table->ns_per_token = table->ns_to_fill / amount;
     return table;
 }
 

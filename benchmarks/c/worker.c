@@ -18,18 +18,23 @@ struct scenario {
     size_t contenders; /* the first so many of CONTENDERS */
 };
 
-#define LARGE {"1000000000/hour", 1000000000}
-#define USED_UP {"1/hour", 1}
+/* So much that it never refuses, and so slow that one busy key's bucket is never full again. */
+#define LARGE {"1000000000/hour", 1000000000, 3600}
+/* The same for many keys: what is held of a key is alive when its turn comes again. */
+#define LASTING {"10000 per 20 days", 10000, 20 * 86400}
+#define USED_UP {"1/hour", 1, 3600}
+#define POLICY_1 {"1000000000/minute", 1000000000, 60}
+#define POLICY_3 {"1000000000/minute; 1000000000/hour; 1000000000/day", 1000000000, 60}
 
 static const struct scenario SCENARIOS[] = {
     {"hot", 1, 1, LARGE, 4},
     {"hot_2t", 1, 2, LARGE, 4},
     {"denied", 1, 1, USED_UP, 4},
     {"denied_2t", 1, 2, USED_UP, 4},
-    {"keys_100k", 100000, 1, LARGE, 3},
-    {"keys_100k_2t", 100000, 2, LARGE, 3},
-    {"policy_1", 1, 1, {"1000000000/minute", 1000000000}, 2},
-    {"policy_3", 1, 1, {"1000000000/minute; 1000000000/hour; 1000000000/day", 1000000000}, 2},
+    {"keys_100k", 100000, 1, LASTING, 3},
+    {"keys_100k_2t", 100000, 2, LASTING, 3},
+    {"policy_1", 1, 1, POLICY_1, 2},
+    {"policy_3", 1, 1, POLICY_3, 2},
 };
 
 #define SCENARIO_COUNT (sizeof SCENARIOS / sizeof *SCENARIOS)
@@ -117,7 +122,7 @@ static void slot_init(struct slot *slot, const struct scenario *scenario, size_t
     slot->from = 0;
     subject_init(&slot->subject, contender, scenario->limits, keys);
     for (size_t i = 0; i < keys.count; i++)
-        if (!slot->contender->once(&slot->subject, keys.all[i]) && scenario->limits.per_hour > 1)
+        if (!slot->contender->once(&slot->subject, keys.all[i]) && scenario->limits.amount > 1)
             fail("the first decision for key %zu was a refusal", i);
 }
 
@@ -144,7 +149,7 @@ static void slot_measure(struct slot *slot, double ms) {
         sum.admitted += threads[i].tally.admitted;
     }
     pthread_barrier_destroy(&start);
-    uint64_t expected = slot->scenario->limits.per_hour > 1 ? sum.count : 0;
+    uint64_t expected = slot->scenario->limits.amount > 1 ? sum.count : 0;
     if (sum.admitted != expected)
         fail("%" PRIu64 " of %" PRIu64 " were admitted: it must be %" PRIu64, sum.admitted, sum.count, expected);
     slot->from += sum.count;
@@ -228,7 +233,7 @@ static void alone(const char *what, size_t number, size_t count) {
     const struct contender *contender = &CONTENDERS[number];
     uint64_t *times = room(count, sizeof *times);
     memset(times, 1, count * sizeof *times); /* so that it is in memory */
-    subject_init(&subject, number, (struct limits)LARGE, keys_new(count + 1));
+    subject_init(&subject, number, (struct limits)LASTING, keys_new(count + 1));
     contender->once(&subject, subject.keys.all[count]); /* for what happens only once */
     double before = resident_kb(), sum = 0;
     for (size_t i = 0; i < count; i++) {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::cells::LARGE;
+use crate::cells::LASTING;
 use crate::contenders;
 use crate::keys::{self, Keys};
 
@@ -14,7 +14,7 @@ pub const CONTENDERS: &[&str] = &["mirab.allow", "governor-hashmap", "governor-d
 
 pub fn bytes(contender: &str, count: usize) -> Outcome<Value> {
     let keys = new_keys(count);
-    let asked = contenders::make(contender, LARGE)?;
+    let asked = contenders::make(contender, LASTING)?;
     asked.once(&keys, 0);
     let before = resident()?;
     for index in 1..=count {
@@ -29,7 +29,7 @@ pub fn bytes(contender: &str, count: usize) -> Outcome<Value> {
 /// Nanoseconds, one reading of the clock included.
 pub fn fresh(contender: &str, count: usize) -> Outcome<Value> {
     let keys = new_keys(count);
-    let asked = contenders::make(contender, LARGE)?;
+    let asked = contenders::make(contender, LASTING)?;
     asked.once(&keys, 0);
     let mut times = vec![1_u64; count];
     for (index, time) in (1..).zip(&mut times) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::Outcome;
-use crate::contenders::{self, Limits};
+use crate::contenders::{self, Limit};
 use crate::keys;
 use crate::slot::Slot;
 
@@ -12,12 +12,30 @@ pub struct Scenario {
     pub contenders: &'static [&'static str],
     keys: usize,
     threads: usize,
-    limits: Limits,
+    limits: &'static [Limit],
 }
 
-/// So much that it never refuses in a run, and so slow to come back that every key's state stays alive.
-pub const LARGE: Limits = large("1000000000/hour");
-const USED_UP: Limits = Limits { notation: "1/hour", per_hour: 1 };
+const MINUTE: u64 = 60;
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+
+/// So much that it never refuses, and so slow that one busy key's bucket is never full again.
+const LARGE: &[Limit] = &[Limit { amount: 1_000_000_000, seconds: HOUR }];
+/// The same for some keys, and for many: what is held of a key is alive when its turn comes again.
+const SLOWER: &[Limit] = &[Limit { amount: 10_000_000, seconds: 20 * DAY }];
+pub const LASTING: &[Limit] = &[Limit { amount: 10_000, seconds: 20 * DAY }];
+const USED_UP: &[Limit] = &[Limit { amount: 1, seconds: HOUR }];
+
+/// Limits of one key that are decided together.
+const POLICY: &[Limit] = &[
+    Limit { amount: 1_000_000_000, seconds: MINUTE },
+    Limit { amount: 1_000_000_000, seconds: HOUR },
+    Limit { amount: 1_000_000_000, seconds: DAY },
+    Limit { amount: 1_000_000_000, seconds: 2 * DAY },
+    Limit { amount: 1_000_000_000, seconds: 7 * DAY },
+    Limit { amount: 1_000_000_000, seconds: 14 * DAY },
+    Limit { amount: 1_000_000_000, seconds: 30 * DAY },
+];
 
 const OURS: &[&str] = &["mirab.allow", "mirab.acquire"];
 const ONE_KEY: &[&str] = &[
@@ -31,28 +49,12 @@ const ONE_KEY: &[&str] = &[
 const MANY_KEYS: &[&str] = &["mirab.allow", "mirab.acquire", "governor-hashmap", "governor-dashmap"];
 const GROWTH: &[&str] = &["mirab.allow", "governor-hashmap"];
 
-/// Limits of one key that are decided together; the first `N` of them are `growth_limits_N`.
-const POLICIES: [&str; 7] = [
-    "1000000000/minute",
-    "1000000000/minute; 1000000000/hour",
-    "1000000000/minute; 1000000000/hour; 1000000000/day",
-    "1000000000/minute; 1000000000/hour; 1000000000/day; 1000000000/week",
-    "1000000000/minute; 1000000000/hour; 1000000000/day; 1000000000/week; 1000000000 per 2 weeks",
-    "1000000000/minute; 1000000000/hour; 1000000000/day; 1000000000/week; 1000000000 per 2 weeks; 1000000000/month",
-    "1000000000/minute; 1000000000/hour; 1000000000/day; 1000000000/week; 1000000000 per 2 weeks; 1000000000/month; \
-     1000000000/year",
-];
-
-const fn large(notation: &'static str) -> Limits {
-    Limits { notation, per_hour: 1_000_000_000 }
-}
-
 const fn scenario(
     name: &'static str,
     contenders: &'static [&'static str],
     keys: usize,
     threads: usize,
-    limits: Limits,
+    limits: &'static [Limit],
 ) -> Scenario {
     Scenario { name, contenders, keys, threads, limits }
 }
@@ -62,24 +64,24 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("hot_2t", ONE_KEY, 1, 2, LARGE),
     scenario("denied", ONE_KEY, 1, 1, USED_UP),
     scenario("denied_2t", ONE_KEY, 1, 2, USED_UP),
-    scenario("keys_100k", MANY_KEYS, 100_000, 1, LARGE),
-    scenario("keys_100k_2t", MANY_KEYS, 100_000, 2, LARGE),
-    scenario("policy_1", OURS, 1, 1, large(POLICIES[0])),
-    scenario("policy_3", OURS, 1, 1, large(POLICIES[2])),
+    scenario("keys_100k", MANY_KEYS, 100_000, 1, LASTING),
+    scenario("keys_100k_2t", MANY_KEYS, 100_000, 2, LASTING),
+    scenario("policy_1", OURS, 1, 1, POLICY.split_at(1).0),
+    scenario("policy_3", OURS, 1, 1, POLICY.split_at(3).0),
     scenario("growth_keys_1", GROWTH, 1, 1, LARGE),
-    scenario("growth_keys_10", GROWTH, 10, 1, LARGE),
-    scenario("growth_keys_100", GROWTH, 100, 1, LARGE),
-    scenario("growth_keys_1k", GROWTH, 1_000, 1, LARGE),
-    scenario("growth_keys_10k", GROWTH, 10_000, 1, LARGE),
-    scenario("growth_keys_100k", GROWTH, 100_000, 1, LARGE),
-    scenario("growth_keys_1m", GROWTH, 1_000_000, 1, LARGE),
-    scenario("growth_limits_1", &["mirab.allow"], 1, 1, large(POLICIES[0])),
-    scenario("growth_limits_2", &["mirab.allow"], 1, 1, large(POLICIES[1])),
-    scenario("growth_limits_3", &["mirab.allow"], 1, 1, large(POLICIES[2])),
-    scenario("growth_limits_4", &["mirab.allow"], 1, 1, large(POLICIES[3])),
-    scenario("growth_limits_5", &["mirab.allow"], 1, 1, large(POLICIES[4])),
-    scenario("growth_limits_6", &["mirab.allow"], 1, 1, large(POLICIES[5])),
-    scenario("growth_limits_7", &["mirab.allow"], 1, 1, large(POLICIES[6])),
+    scenario("growth_keys_10", GROWTH, 10, 1, SLOWER),
+    scenario("growth_keys_100", GROWTH, 100, 1, SLOWER),
+    scenario("growth_keys_1k", GROWTH, 1_000, 1, SLOWER),
+    scenario("growth_keys_10k", GROWTH, 10_000, 1, SLOWER),
+    scenario("growth_keys_100k", GROWTH, 100_000, 1, LASTING),
+    scenario("growth_keys_1m", GROWTH, 1_000_000, 1, LASTING),
+    scenario("growth_limits_1", &["mirab.allow"], 1, 1, POLICY.split_at(1).0),
+    scenario("growth_limits_2", &["mirab.allow"], 1, 1, POLICY.split_at(2).0),
+    scenario("growth_limits_3", &["mirab.allow"], 1, 1, POLICY.split_at(3).0),
+    scenario("growth_limits_4", &["mirab.allow"], 1, 1, POLICY.split_at(4).0),
+    scenario("growth_limits_5", &["mirab.allow"], 1, 1, POLICY.split_at(5).0),
+    scenario("growth_limits_6", &["mirab.allow"], 1, 1, POLICY.split_at(6).0),
+    scenario("growth_limits_7", &["mirab.allow"], 1, 1, POLICY),
 ];
 
 #[derive(Default)]
@@ -97,7 +99,7 @@ impl Cells {
         let cell = (scenario.name, *contender);
         if !self.slots.contains_key(&cell) {
             let asked = contenders::make(contender, scenario.limits)?;
-            let admitted = scenario.limits.per_hour > 1;
+            let admitted = scenario.limits.iter().all(|limit| limit.amount > 1);
             self.slots
                 .insert(cell, Slot::new(asked, self.keys.get(scenario.keys), scenario.threads, admitted)?);
         }

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use governor::clock::DefaultClock;
 use governor::state::InMemoryState;
@@ -38,7 +39,7 @@ pub const ALL: &[About] = &[
         kind: "peer",
         note: "a lock per shard; yes or no, the wait when refused",
     },
-    About { name: "governor-direct", kind: "peer", note: "no keys: one limiter, one atomic word" },
+    About { name: "governor-direct", kind: "floor", note: "no keys: one limiter, one atomic word" },
     About {
         name: "atomic+clock",
         kind: "floor",
@@ -46,28 +47,34 @@ pub const ALL: &[About] = &[
     },
 ];
 
-/// The limits of a scenario, in mirab's notation and in governor's.
+/// So many in so many seconds, at once or one by one: a token bucket.
 #[derive(Clone, Copy)]
-pub struct Limits {
-    pub notation: &'static str,
-    pub per_hour: u32,
+pub struct Limit {
+    pub amount: u32,
+    pub seconds: u64,
 }
 
 /// Keeps every key: mirab's default is a million, and then it forgets one for each that comes.
 const ROOMY: &str = "memory:?max_keys=4000000";
 
-pub fn make(name: &str, limits: Limits) -> Outcome<Box<dyn Asked>> {
+/// A contender under those limits; only mirab takes more than one.
+pub fn make(name: &str, limits: &[Limit]) -> Outcome<Box<dyn Asked>> {
+    let [limit, ..] = limits else { return Err("no limit".into()) };
     let mirab = || -> Outcome<Limiter> {
-        Ok(Limiter::builder(Policy::parse(limits.notation)?).store(Store::open(ROOMY)?).build()?)
+        let texts: Vec<_> =
+            limits.iter().map(|it| format!("{} per {} seconds", it.amount, it.seconds)).collect();
+        Ok(Limiter::builder(Policy::parse(&texts.join("; "))?).store(Store::open(ROOMY)?).build()?)
     };
-    let quota = Quota::per_hour(NonZeroU32::new(limits.per_hour).ok_or("governor has no limit of 0")?);
+    let amount = NonZeroU32::new(limit.amount).ok_or("governor has no limit of 0")?;
+    let quota = Quota::with_period(Duration::from_secs(limit.seconds) / limit.amount);
+    let quota = quota.ok_or("governor has no limit without a period")?.allow_burst(amount);
     Ok(match name {
         "mirab.allow" => Box::new(Allow(mirab()?)),
         "mirab.acquire" => Box::new(Acquire(mirab()?)),
         "governor-hashmap" => Box::new(RateLimiter::hashmap(quota)),
         "governor-dashmap" => Box::new(RateLimiter::dashmap(quota)),
         "governor-direct" => Box::new(RateLimiter::direct(quota)),
-        "atomic+clock" => Box::new(Floor { admits: limits.per_hour > 1, ..Floor::default() }),
+        "atomic+clock" => Box::new(Floor { admits: limit.amount > 1, ..Floor::default() }),
         _ => return Err(format!("unknown contender {name:?}").into()),
     })
 }
