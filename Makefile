@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak dist install lint gen deny clean
+.PHONY: help setup demo test soak bench dist install lint gen deny clean
 MAKEFLAGS += --no-print-directory
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH):$(HOME)/.cargo/bin
@@ -26,6 +26,9 @@ test: setup ## everything, in every language; STEPS="lint core" runs only those 
 
 soak: setup ## what takes longer: the scenes of the tests, many more times
 	@$(PYTHON) scripts/test.py --soak
+
+bench: setup ## mirab beside its peers, in every language; ONLY="rust-memory c-memory", ROUNDS=21, SLOT=30 (milliseconds)
+	@$(PYTHON) benchmarks/run.py $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SLOT),--slot $(SLOT))
 
 dist: setup ## dist/: the wheel, the npm tarballs and the C archive
 	@for part in $(BINDINGS); do $(MAKE) -C $$part dist || exit 1; done

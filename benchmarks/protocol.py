@@ -14,6 +14,7 @@ A worker says hello with what it has, and then answers each line it is sent with
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
@@ -173,10 +174,8 @@ class Worker:
 
     def _end(self) -> None:
         if self._process.stdin:
-            try:
+            with contextlib.suppress(BrokenPipeError):  # it was gone before us
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass  # it was gone before us
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -115,7 +115,8 @@ def server_steps() -> list[Step]:
 
 
 def every_step() -> list[Step]:
-    house = "scripts tests examples"
+    house = "scripts tests examples benchmarks"
+    bench = "--manifest-path benchmarks/rust/Cargo.toml"
     return [
         Step("lint-rustfmt", "cargo fmt --all --check"),
         Step(
@@ -123,6 +124,11 @@ def every_step() -> list[Step]:
             "cargo clippy --quiet --locked --workspace --all-targets --all-features -- -D warnings",
         ),
         Step("lint-ruff", f"ruff check --quiet {house} && ruff format --quiet --check {house}"),
+        Step(
+            "lint-bench",
+            f"cargo fmt {bench} --check && cargo clippy --quiet --locked {bench} -- -D warnings"
+            " && cd benchmarks && python -m mypy --strict run.py report.py quotes.py",
+        ),
         Step("lint-python", binding("lint", "python")),
         Step("lint-node", binding("lint", "node")),
         Step("lint-c", binding("lint", "c")),

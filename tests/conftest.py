@@ -1,4 +1,4 @@
-"""What the tests that cross languages share: the helpers of scripts/, and a Redis of their own."""
+"""What the tests that cross languages share: the helpers of scripts/ and benchmarks/, and a Redis of their own."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "benchmarks")]
 
 
 @pytest.fixture(scope="session")
