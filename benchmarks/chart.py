@@ -60,10 +60,10 @@ def bars(result: Result) -> Figure:
         gridspec_kw={"height_ratios": [height + 0.4 for height in heights]},
         layout="constrained",
     )
-    medians = [Spread.of(ns).median for cell, ns in result.cells.items() if not is_growth(cell.scenario)]
+    spreads = [Spread.of(ns) for cell, ns in result.cells.items() if not is_growth(cell.scenario)]
     for scenario, panel in zip(scenarios, panels[:, 0]):
         _panel(panel, result, scenario)
-        panel.set_xlim(min(medians) / 2, max(medians) * 2.5)
+        panel.set_xlim(min(it.median for it in spreads) / 2, max(it.high for it in spreads) * 2.5)
     panels[-1, 0].set_xlabel("nanoseconds per decision (logarithmic; less is better): median, quartiles as a line")
     return figure
 

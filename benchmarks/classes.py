@@ -25,12 +25,11 @@ class Beside:
 
 @dataclass(frozen=True)
 class Class:
-    """A worker, and how many keys it is asked for where it runs in a process of its own."""
+    """A worker, and what is measured beside it."""
 
     name: str
     title: str
     worker: Callable[[], Command]
-    keys: int
     beside: Beside | None = None
 
 
@@ -42,8 +41,8 @@ SAME_CALL = Beside(
 )
 
 CLASSES = (
-    Class("rust-memory", "Rust, in memory", environments.rust, keys=1_000_000),
-    Class("python-memory", "Python, in memory", environments.python, keys=200_000),
-    Class("node-memory", "Node, in memory", environments.node, keys=200_000),
-    Class("c-memory", "C, in memory", environments.c, keys=1_000_000, beside=SAME_CALL),
+    Class("rust-memory", "Rust, in memory", environments.rust),
+    Class("python-memory", "Python, in memory", environments.python),
+    Class("node-memory", "Node, in memory", environments.node),
+    Class("c-memory", "C, in memory", environments.c, beside=SAME_CALL),
 )

@@ -5,6 +5,7 @@ What is built stands in .cache/bench; what is there and still right is not built
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import subprocess
@@ -73,6 +74,7 @@ def one(pattern: str) -> Path:
     return found[0]
 
 
+@functools.cache
 def rust() -> Command:
     """The worker in Rust, with the crate from its sources."""
     say("building the Rust worker")
@@ -82,6 +84,7 @@ def rust() -> Command:
     return Command("rust", [str(TARGET / "release/mirab-bench")], BENCH / "rust")
 
 
+@functools.cache
 def python() -> Command:
     """The worker in Python: the wheel, and the peers, in a venv."""
     say("building the wheel")
@@ -95,6 +98,7 @@ def python() -> Command:
     return Command("python", [str(venv / "bin/python"), "worker.py"], BENCH / "python")
 
 
+@functools.cache
 def node() -> Command:
     """The worker in Node: the npm packages beside the peers."""
     say("building the npm packages")
@@ -113,6 +117,7 @@ def node() -> Command:
     return Command("node", ["node", "worker.mjs"], folder)
 
 
+@functools.cache
 def c() -> Command:
     """The worker in C, against an installed copy of the library."""
     say("building the C library and its worker")

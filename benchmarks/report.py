@@ -16,7 +16,7 @@ from measure import Spread, difference, ratio
 from results import PACKAGES, Result, load_all
 
 GROWTH = {"growth_keys_": "keys", "growth_limits_": "limits on one key"}
-KINDS = {"mirab": "mirab", "peer": "a peer", "floor": "a floor, which cannot be beaten", "same": "mirab, from Rust"}
+KINDS = {"mirab": "mirab", "peer": "a peer", "floor": "a floor", "same": "mirab, from Rust"}
 
 
 def number(value: float) -> str:
@@ -88,7 +88,9 @@ def floors(result: Result) -> str:
     ]
     if not rows:
         return ""
-    return "How many times as long as the floors:\n\n" + table(["scenario", "floor", *ours(result)], rows)
+    return "How many times as long as the floors, which do less than a limiter must:\n\n" + table(
+        ["scenario", "floor", *ours(result)], rows
+    )
 
 
 def _beside(result: Result, scenario: str, other: str, *, faster: bool) -> list[str]:

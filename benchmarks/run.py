@@ -32,7 +32,9 @@ from protocol import KINDS, BenchError, Cell, Command, Hello, Worker, ask_once
 from results import PACKAGES, Result
 
 ROUNDS, LEAST_ROUNDS, SLOT_MS = 21, 11, 30.0
-ALONE_RUNS = 3
+# Keys and processes of what is measured alone.
+ALONE = (1_000_000, 3)
+QUICK = (100_000, 1)
 BUSY = 0.5
 
 
@@ -72,18 +74,20 @@ def seats(worker: Worker, of: Class, beside: Worker | None) -> dict[Cell, Seat]:
     return there
 
 
-def alone(command: Command, hello: Hello, keys: int, runs: int, result: Result) -> None:
+def alone(command: Command, hello: Hello, count: int, runs: int, result: Result) -> None:
     """Bytes per key and fresh keys: each in processes of its own."""
-    result.keys = keys
+    say(f"{result.name}: {count:,} keys, in {runs * (len(hello.bytes) + len(hello.fresh))} processes")
+    result.keys = count
+    keys = str(count)
     for contender in hello.bytes:
-        found = [ask_once(command, "--bytes", contender, str(keys))["bytes_per_key"] for _ in range(runs)]
+        found = [ask_once(command, "--bytes", contender, keys)["bytes_per_key"] for _ in range(runs)]
         result.bytes_per_key[contender] = found
     for contender in hello.fresh:
-        times = [ask_once(command, "--fresh", contender, str(keys)) for _ in range(runs)]
+        times = [ask_once(command, "--fresh", contender, keys) for _ in range(runs)]
         result.fresh[contender] = {name: [time[name] for time in times] for name in ("p50", "p99", "max", "ns")}
 
 
-def run_class(of: Class, rounds: int, slot_ms: float, runs: int) -> Result:
+def run_class(of: Class, rounds: int, slot_ms: float) -> Result:
     """Builds, measures, and gives what was found."""
     command = of.worker()
     other = of.beside.worker() if of.beside else None
@@ -110,7 +114,7 @@ def run_class(of: Class, rounds: int, slot_ms: float, runs: int) -> Result:
         cells = seats(worker, of, beside)
         say(f"{of.name}: {len(cells)} cells, {rounds} rounds")
         result.cells = measure.measure(cells, rounds, slot_ms, _tell(of.name, rounds))
-    alone(command, hello, of.keys, runs, result)
+    alone(command, hello, *(ALONE if rounds >= LEAST_ROUNDS else QUICK), result)
     return result
 
 
@@ -152,7 +156,7 @@ def main() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     for of in CLASSES:
         if of.name in chosen:
-            result = run_class(of, wanted.rounds, wanted.slot, ALONE_RUNS if keep else 1)
+            result = run_class(of, wanted.rounds, wanted.slot)
             result.save(folder / "results")
     if PACKAGES in chosen:
         results.save(folder / "results" / f"{PACKAGES}.json", packages.measure())
