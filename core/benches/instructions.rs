@@ -1,0 +1,32 @@
+//! The scenes of `benches/scenes`, repeated so often as is asked: `scripts/instructions.py` counts their
+//! instructions.
+//!
+//! ```text
+//! instructions               lists the scenes
+//! instructions SCENE TIMES   makes SCENE ready and repeats it so often
+//! ```
+#![allow(missing_docs, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+mod scenes;
+
+use std::env;
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--bench") {
+        return; // `cargo bench` measures time
+    }
+    let mut named = scenes::groups().into_iter().flat_map(|(group, scenes)| {
+        scenes.into_iter().map(move |(name, ready)| (format!("{group}/{name}"), ready))
+    });
+    match arguments.as_slice() {
+        [] => named.for_each(|(name, _)| println!("{name}")),
+        [wanted, times] => {
+            let ready = named.find(|(name, _)| name == wanted).map(|(_, ready)| ready);
+            let mut operation = ready.unwrap_or_else(|| panic!("no scene is named {wanted:?}"))();
+            let went_well = (0..times.parse::<u32>().unwrap()).filter(|_| operation()).count();
+            assert_eq!(went_well.to_string(), *times, "{wanted} does not go as it should");
+        }
+        _ => panic!("instructions [SCENE TIMES], not {arguments:?}"),
+    }
+}
