@@ -137,6 +137,7 @@ def every_step() -> list[Step]:
         Step("core", f"{WITH_REDIS} cargo test --quiet --locked -p mirab --all-features"),
         *server_steps(),
         Step("dist", "make dist"),
+        Step("instructions", "python scripts/instructions.py"),
         Step("python", f"{WITH_REDIS} {binding('test', 'python')}"),
         Step("node", f"{WITH_REDIS} {binding('test', 'node')}"),
         Step("c", f"{WITH_REDIS} {binding('test', 'c')}"),
