@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "core" / "benches" / "instructions.toml"
-BUILD = "cargo build --quiet --locked --release -p mirab --all-features --bench instructions --message-format json"
+BUILD = "cargo build --quiet --locked --release -p mirab-instructions --message-format json"
 VALGRIND = "valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null"
 
 # Twice doubled, so that a table that grows has grown as often as it does in the long run.
@@ -40,7 +40,7 @@ def built() -> str:
     """Builds the program that repeats scenes; where it is."""
     build = subprocess.run(BUILD.split(), cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if build.returncode != 0:
-        sys.exit("instructions: core/benches/instructions.rs could not be built")
+        sys.exit("instructions: core/benches/instructions could not be built")
     messages = map(json.loads, build.stdout.splitlines())
     return next(str(it["executable"]) for it in messages if it.get("target", {}).get("name") == "instructions")
 

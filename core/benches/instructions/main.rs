@@ -1,4 +1,4 @@
-//! The scenes of `benches/scenes`, repeated so often as is asked: `scripts/instructions.py` counts their
+//! The scenes of `../scenes`, repeated so often as is asked: `scripts/instructions.py` counts their
 //! instructions.
 //!
 //! ```text
@@ -7,15 +7,13 @@
 //! ```
 #![allow(missing_docs, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "../scenes/mod.rs"]
 mod scenes;
 
 use std::env;
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == "--bench") {
-        return; // `cargo bench` measures time
-    }
     let mut named = scenes::groups().into_iter().flat_map(|(group, scenes)| {
         scenes.into_iter().map(move |(name, ready)| (format!("{group}/{name}"), ready))
     });
