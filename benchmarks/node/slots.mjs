@@ -28,7 +28,7 @@ export class Slots {
     slots.#scenario = scenario;
     slots.#order = order;
     // What is there when slots begin: every key came once, and what admits once has.
-    if (scenario.keys > 1 || !scenario.admits) slots.#check(await slots.#decide(keys, 0, keys.length, true));
+    if (scenario.keys > 1 || !scenario.admits) check(await slots.#decide(keys, 0, keys.length, true), true);
     return slots;
   }
 
@@ -54,11 +54,12 @@ export class Slots {
       this.#at = to === this.#order.length ? 0 : to;
       now = performance.now();
     }
-    this.#check(wrong);
+    check(wrong, this.#scenario.admits);
     return { ms: now - begin, count };
   }
+}
 
-  #check(wrong) {
-    if (wrong > 0) throw new Error(`${wrong} decisions were ${this.#scenario.admits ? 'refused' : 'admitted'}`);
-  }
+/** Whether all answers were as they should be. */
+export function check(wrong, admits) {
+  if (wrong > 0) throw new Error(`${wrong} decisions were ${admits ? 'refused' : 'admitted'}`);
 }

@@ -51,9 +51,9 @@ class Slots:
     def _fill(self) -> None:
         """The state that is there when slots begin: every key came once, and what admits once has."""
         if self._scenario.keys > 1:
-            self._check(self._decide(map(key, range(self._scenario.keys)), True))
+            check(self._decide(map(key, range(self._scenario.keys)), True), True)
         if not self._scenario.admits:
-            self._check(self._decide(repeat(key(0), 1), True))
+            check(self._decide(repeat(key(0), 1), True), True)
         end_threads()
         gc.collect()
         gc.freeze()  # no collection in a later slot goes through the state of all contenders
@@ -67,7 +67,7 @@ class Slots:
             wrong += decide(walk(batch), admits)
             count += batch
             now = perf_counter_ns()
-        self._check(wrong)
+        check(wrong, admits)
         return Run(begin, now, count)
 
     def _run_threads(self, ms: float) -> list[Run]:
@@ -91,10 +91,11 @@ class Slots:
             raise fault
         return runs
 
-    def _check(self, wrong: int) -> None:
-        if wrong:
-            verb = "refused" if self._scenario.admits else "admitted"
-            raise WrongAnswer(f"{wrong} decisions were {verb}")
+
+def check(wrong: int, admits: bool) -> None:
+    """Whether all answers were as they should be."""
+    if wrong:
+        raise WrongAnswer(f"{wrong} decisions were {'refused' if admits else 'admitted'}")
 
 
 def end_threads() -> None:

@@ -3,17 +3,17 @@
 import { OF_ONE_LIMIT } from '../scenarios.mjs';
 
 function make([{ amount, seconds }]) {
-  const depth = seconds * 1000;
-  const interval = depth / amount;
+  const interval = (seconds * 1000) / amount;
+  const depth = seconds * 1000 - interval;
   const fullAt = new Map();
 
   const acquire = (key) => {
     const now = performance.now();
     const before = Math.max(fullAt.get(key) ?? now, now);
-    const after = before + interval;
-    if (after - now > depth) return { allowed: false, remaining: 0, retryAfterMs: after - now - depth, resetAfterMs: before - now };
-    fullAt.set(key, after);
-    return { allowed: true, remaining: Math.floor((depth - after + now) / interval), retryAfterMs: undefined, resetAfterMs: after - now };
+    const used = before - now;
+    if (used > depth) return { allowed: false, remaining: 0, retryAfterMs: used - depth, resetAfterMs: used };
+    fullAt.set(key, before + interval);
+    return { allowed: true, remaining: Math.floor((depth - used) / interval), retryAfterMs: undefined, resetAfterMs: used + interval };
   };
 
   return (keys, from, to, admits) => {

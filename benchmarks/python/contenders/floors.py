@@ -25,14 +25,15 @@ def _dict(limits: tuple[Limit, ...]) -> Decide:
     """Each key's time at which its bucket is full again."""
     (limit,) = limits
     full_at: dict[str, float] = {}
-    interval, depth = limit.seconds / limit.amount, limit.seconds
+    interval = limit.seconds / limit.amount
+    depth = limit.seconds - interval
 
     def allow(key: str) -> bool:
         now = monotonic()
-        after = max(full_at.get(key, now), now) + interval
-        if after - now > depth:
+        before = max(full_at.get(key, now), now)
+        if before - now > depth:
             return False
-        full_at[key] = after
+        full_at[key] = before + interval
         return True
 
     def decide(keys: Iterable[str], admits: bool) -> int:
