@@ -1,10 +1,10 @@
 //! Clocks: the system's, a manual one for tests, and one that the host language reads.
 
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+mod ticks;
 
-use rustix::time::{ClockId, clock_gettime};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Error, Result};
 
@@ -18,6 +18,15 @@ pub(crate) const MAX_TIME_US: u64 = 1 << 52;
 pub(crate) struct Now {
     pub steady: u64,
     pub wall: u64,
+}
+
+impl Now {
+    /// The same time, or the one at which the steady clock stood there.
+    #[inline]
+    pub fn at_least(self, steady: u64) -> Self {
+        let missing = steady.saturating_sub(self.steady);
+        Self { steady: self.steady + missing, wall: self.wall + missing }
+    }
 }
 
 /// A clock for tests, moved by hand; clones share the time. Microseconds since 1970.
@@ -137,32 +146,13 @@ impl Time {
     }
 }
 
-/// The given instant, or the system's clocks; the wall clock is read only when `wall` asks.
-///
-/// Called inside the critical section that it serves, so that a later decision never carries an
-/// earlier time.
-pub(crate) fn resolve(time: Time, wall: bool) -> Now {
-    if let Some(us) = time.given() {
-        return Now { steady: us, wall: us };
+/// The given instant, or the system's clocks.
+#[inline]
+pub(crate) fn resolve(time: Time) -> Now {
+    match time.given() {
+        Some(us) => Now { steady: us, wall: us },
+        None => ticks::read(),
     }
-    let steady = steady_us();
-    Now { steady, wall: if wall { wall_us() } else { steady } }
-}
-
-/// The boot clock (it runs on while the machine sleeps) plus the wall offset, taken once.
-fn steady_us() -> u64 {
-    static OFFSET: OnceLock<u64> = OnceLock::new();
-    let boot = clock_us(ClockId::Boottime);
-    boot + OFFSET.get_or_init(|| wall_us().saturating_sub(clock_us(ClockId::Boottime)))
-}
-
-fn wall_us() -> u64 {
-    clock_us(ClockId::Realtime)
-}
-
-fn clock_us(id: ClockId) -> u64 {
-    let time = clock_gettime(id);
-    (time.tv_sec.max(0) as u64) * 1_000_000 + (time.tv_nsec as u64) / 1000
 }
 
 fn check(us: u64) -> Result<u64> {
@@ -206,11 +196,11 @@ mod tests {
 
     #[test]
     fn the_steady_clock_starts_near_the_wall_clock_and_never_falls() {
-        let first = resolve(Time::STORE, true);
+        let first = resolve(Time::STORE);
         assert!(first.steady.abs_diff(first.wall) < 10_000_000);
         let mut last = first.steady;
         for _ in 0..10_000 {
-            let now = resolve(Time::STORE, false).steady;
+            let now = resolve(Time::STORE).steady;
             assert!(now >= last);
             last = now;
         }

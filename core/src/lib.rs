@@ -23,6 +23,7 @@ mod error;
 mod failure;
 pub mod http;
 mod key;
+mod lane;
 mod limit;
 mod limiter;
 mod notation;

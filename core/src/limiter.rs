@@ -8,13 +8,14 @@ mod settle;
 
 use std::sync::Arc;
 
+use crate::algorithm::Seen;
 use crate::clock::{Clock, Time};
 use crate::decision::Decision;
 use crate::policy::Policy;
 use crate::stats::{Counters, Ended, Stats};
 use crate::store::Store;
-use crate::store::charge::{Charge, Group, Mode, Outcome};
-use crate::{Error, ErrorKind, Result, key};
+use crate::store::charge::{Mode, Request, Verdict};
+use crate::{Result, key};
 pub use builder::LimiterBuilder;
 use closing::Closing;
 
@@ -96,10 +97,7 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn acquire_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<Decision> {
-        let decided = self.decide(key.as_ref(), cost, time, Mode::Acquire, |group, mode, outcome| {
-            Decision::new(group, mode, outcome, self.inner.origin)
-        });
-        self.inner.counters.counted(decided, Decision::ended)
+        self.decide(key.as_ref(), cost, time, Mode::Acquire)
     }
 
     /// [`allow`](Self::allow) at a time that was read before.
@@ -107,14 +105,8 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<bool> {
-        let ended = |group: &Group<'_>, _, outcome: &Outcome| match outcome {
-            Outcome { admitted: true, .. } => Ended::Allowed,
-            Outcome { blocked: Some(_), .. } => Ended::Blocked,
-            _ if group.charges.iter().any(Charge::never_admitted) => Ended::Never,
-            _ => Ended::Refused,
-        };
-        let decided = self.decide(key.as_ref(), cost, time, Mode::Acquire, ended);
-        let ended = self.inner.counters.counted(decided, |&ended| ended)?;
+        let ended = self.ask(key.as_ref(), cost, Mode::Acquire, time, |verdict| self.ended(&verdict, cost));
+        let ended = self.inner.counters.counted(ended, |&ended| ended)?;
         Ok(matches!(ended, Ended::Allowed))
     }
 
@@ -123,9 +115,7 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn peek_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<Decision> {
-        self.decide(key.as_ref(), cost, time, Mode::Peek, |group, mode, outcome| {
-            Decision::new(group, mode, outcome, self.inner.origin)
-        })
+        self.decide(key.as_ref(), cost, time, Mode::Peek)
     }
 
     /// [`reset`](Self::reset) in the key space of a time that was read before.
@@ -164,25 +154,52 @@ impl Limiter {
     }
 
     #[inline]
-    fn decide<T>(
+    fn decide(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<Decision> {
+        let Inner { policy, counters, origin, .. } = &*self.inner;
+        let decided = self.ask(key, cost, mode, time, |verdict| {
+            if mode == Mode::Acquire {
+                counters.count(self.ended(&verdict, cost));
+            }
+            Decision::new(policy.clone(), key, cost, mode, verdict, *origin)
+        });
+        if decided.is_err() && mode == Mode::Acquire {
+            counters.count(Ended::Error);
+        }
+        decided
+    }
+
+    /// Asks the store, and answers what `answer` makes of the verdict.
+    #[inline]
+    fn ask<T>(
         &self,
         key: &[u8],
         cost: u64,
-        time: Time,
         mode: Mode,
-        answer: impl FnOnce(&Group<'_>, Mode, &Outcome) -> T,
+        time: Time,
+        answer: impl FnOnce(Verdict<'_>) -> T,
     ) -> Result<T> {
         self.check_open()?;
         key::check(key)?;
         key::check_cost(cost)?;
-        let group = self.inner.policy.group(key, cost);
-        let mut outcomes = self.inner.store.decide(std::slice::from_ref(&group), mode, time)?;
-        match outcomes.pop() {
-            Some(outcome) => Ok(answer(&group, mode, &outcome?)),
-            None => Err(Error::new(ErrorKind::Internal, "the store gave no answer")),
+        let request = Request { buckets: self.inner.policy.buckets(), key, cost };
+        self.inner.store.decide_request(&request, mode, time, answer)
+    }
+
+    /// How a request ended.
+    #[inline]
+    fn ended(&self, verdict: &Verdict<'_>, cost: u64) -> Ended {
+        if verdict.admitted {
+            Ended::Allowed
+        } else if matches!(verdict.seen, [Seen::Blocked(_)]) {
+            Ended::Blocked
+        } else if self.inner.policy.limits().iter().any(|limit| limit.never_admits(cost)) {
+            Ended::Never
+        } else {
+            Ended::Refused
         }
     }
 
+    #[inline]
     fn check_open(&self) -> Result<()> {
         self.inner.closing.check_open()
     }

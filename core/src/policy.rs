@@ -59,6 +59,12 @@ impl Policy {
         &self.parts.limits
     }
 
+    /// The limits with their identities, in order.
+    #[inline]
+    pub(crate) fn buckets(&self) -> &[Bucket] {
+        &self.parts.buckets
+    }
+
     /// The charges of a request: `cost` of every limit for one key.
     pub(crate) fn group<'a>(&'a self, key: &'a [u8], cost: u64) -> Group<'a> {
         let charge = |bucket| Charge { bucket, key, cost };

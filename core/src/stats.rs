@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Result;
+use crate::lane::{LANES, Lane, lane};
 use crate::store::Contents;
 
 /// Counts of a limiter since it was made.
@@ -37,23 +38,29 @@ pub(crate) enum Ended {
     Error,
 }
 
-const SLOTS: usize = 8;
-
-/// Counters that threads mostly don't share.
+/// Counters of which each thread has its own.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    slots: [Slot; SLOTS],
+    lanes: [Counts; LANES],
     refunded: AtomicU64,
 }
 
 /// A cache line of its own.
 #[derive(Debug, Default)]
-#[repr(align(128))]
-struct Slot([AtomicU64; 5]);
+#[repr(align(64))]
+struct Counts([AtomicU64; 5]);
 
 impl Counters {
+    #[inline]
     pub fn count(&self, ended: Ended) {
-        self.slots[slot()].0[ended as usize].fetch_add(1, Ordering::Relaxed);
+        let Lane { index, is_own } = lane();
+        let count = &self.lanes[index].0[ended as usize];
+        if is_own {
+            // Nobody else writes it, so that the dear atomic addition is not needed.
+            count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        } else {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub fn refunded(&self, units: u64) {
@@ -62,7 +69,7 @@ impl Counters {
 
     pub fn stats(&self, contents: Option<Contents>) -> Stats {
         let sum =
-            |ended: Ended| self.slots.iter().map(|slot| slot.0[ended as usize].load(Ordering::Relaxed)).sum();
+            |ended: Ended| self.lanes.iter().map(|lane| lane.0[ended as usize].load(Ordering::Relaxed)).sum();
         let (keys, evicted) = contents.map_or((0, 0), |it| (it.keys, it.evicted));
         Stats {
             allowed: sum(Ended::Allowed),
@@ -77,25 +84,11 @@ impl Counters {
     }
 
     /// Counts what was answered, or that nothing was.
+    #[inline]
     pub fn counted<T>(&self, result: Result<T>, ended: impl FnOnce(&T) -> Ended) -> Result<T> {
         self.count(result.as_ref().map_or(Ended::Error, ended));
         result
     }
-}
-
-/// This thread's slot.
-fn slot() -> usize {
-    use std::cell::Cell;
-    use std::sync::atomic::AtomicUsize;
-
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static SLOT: Cell<usize> = const { Cell::new(usize::MAX) });
-    SLOT.with(|slot| {
-        if slot.get() == usize::MAX {
-            slot.set(NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS);
-        }
-        slot.get()
-    })
 }
 
 #[cfg(test)]

@@ -300,7 +300,6 @@ impl History {
             delay: us(decision.delay()),
             standings: decision
                 .standings()
-                .iter()
                 .map(|it| [it.limit, it.used, it.remaining, us(it.reset_after), it.next_after.map_or(0, us)])
                 .collect(),
         }

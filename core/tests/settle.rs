@@ -173,8 +173,8 @@ fn a_failed_acquire_many_leaves_nothing_charged() {
     let error = limiter.acquire_many(&items).unwrap_err();
     assert!(error.to_string().starts_with("item 70: ") && error.kind() == ErrorKind::StoreCorrupt, "{error}");
     for key in 0..80 {
-        let standings = limiter.peek(format!("key {key}"), 0).unwrap().standings().to_vec();
-        assert!(standings.iter().all(|standing| standing.used == 0), "key {key}: {standings:?}");
+        let peeked = limiter.peek(format!("key {key}"), 0).unwrap();
+        assert!(peeked.standings().all(|standing| standing.used == 0), "key {key}: {peeked:?}");
     }
     let stats = limiter.stats();
     assert_eq!((stats.allowed, stats.refunded, stats.errors), (0, 0, 1), "{stats:?}");
@@ -213,7 +213,7 @@ fn those_who_reserve_and_settle_pass_no_more_than_the_limit() {
                 callers.into_iter().map(|caller| caller.join().unwrap()).sum()
             });
             assert!(kept <= 7, "{policy} on {}: {kept} kept", store.kind());
-            let used = limiter.peek(key, 0).unwrap().standings()[0].used;
+            let used = limiter.peek(key, 0).unwrap().decided().used;
             assert_eq!(used, kept as u64, "{policy} on {}", store.kind());
         }
     }

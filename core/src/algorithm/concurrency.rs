@@ -98,7 +98,7 @@ mod tests {
         let mut leases = Leases::default();
         LIMIT.write(&mut leases, 0, Some(Lease::new(30, 1, id(7))));
         LIMIT.write(&mut leases, 5, Some(Lease::new(35, 1, id(8))));
-        assert_eq!(LIMIT.read(&leases, 29, 1).0.needed_end, 30);
+        assert_eq!({ LIMIT.read(&leases, 29, 1).0.needed_end }, 30);
         assert!(leases.release(id(8), 29));
         assert!(!leases.release(id(8), 29));
         assert_eq!(LIMIT.read(&leases, 29, 1).0.used, 1);

@@ -44,24 +44,29 @@ pub(crate) struct FixedWindow {
     pub windows: Windows,
 }
 
-/// A window: where it ends, in microseconds since 1970, and what was admitted in it.
+/// A window: where it ends, in microseconds since 1970, and what was admitted in it. Packed, so that a
+/// tag fits beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed(4))]
 pub(crate) struct Window {
     pub end: u64,
     pub count: u32,
 }
 
 impl FixedWindow {
+    #[inline]
     pub fn reads_wall(&self) -> bool {
         self.windows != Windows::First
     }
 
     /// The reading that this window goes by.
+    #[inline]
     pub fn time(&self, now: Now) -> u64 {
         if self.reads_wall() { now.wall } else { now.steady }
     }
 
     /// A window that is over is empty; one that is later than now's is now's, with its count.
+    #[inline]
     pub fn read(&self, mut window: Window, now: u64) -> (Window, Found) {
         let end = self.end(now);
         if window.end <= now {
@@ -74,11 +79,13 @@ impl FixedWindow {
         (window, Found::Sound)
     }
 
+    #[inline]
     pub fn admits(&self, window: &Window, cost: u64) -> bool {
         u64::from(window.count).checked_add(cost).is_some_and(|sum| sum <= self.limit)
     }
 
     /// The window after taking `cost`, which fits.
+    #[inline]
     pub fn charged(&self, window: Window, now: u64, cost: u64) -> Window {
         Window {
             end: if window.count > 0 { window.end } else { self.end(now) },

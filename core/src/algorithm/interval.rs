@@ -10,8 +10,10 @@ pub(crate) struct Interval {
     pub q: u64,
 }
 
-/// A stretch of time: whole microseconds and a fraction in units of `1/q`.
+/// A stretch of time: whole microseconds and a fraction in units of `1/q`. Packed, so that a tag fits
+/// beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C, packed(4))]
 pub(crate) struct Span {
     pub whole: u64,
     pub fraction: u32,
@@ -25,6 +27,7 @@ impl Interval {
     }
 
     /// `units` times the interval; a product of at most 2^50 microseconds.
+    #[inline]
     pub fn times(self, units: u64) -> Span {
         let ticks = u128::from(units) * u128::from(self.p);
         // Nearly every product fits a word, where the division is several times cheaper.
@@ -38,13 +41,31 @@ impl Interval {
     }
 
     /// A span in units of `1/q` microseconds.
+    #[inline]
     pub fn ticks(self, span: Span) -> u128 {
         u128::from(span.whole) * u128::from(self.q) + u128::from(span.fraction)
     }
 
     /// Units of `1/q` microseconds, rounded up to whole microseconds.
+    #[inline]
     pub fn micros(self, ticks: u128) -> u64 {
-        ticks.div_ceil(u128::from(self.q)) as u64
+        div_ceil(ticks, self.q)
+    }
+
+    /// How many intervals a stretch of `1/q` microseconds takes up, begun ones included.
+    #[inline]
+    pub fn units(self, ticks: u128) -> u64 {
+        div_ceil(ticks, self.p)
+    }
+}
+
+/// A quotient that fits a word, rounded up. Nearly every dividend does, too: then the division is
+/// several times cheaper.
+#[inline]
+fn div_ceil(dividend: u128, divisor: u64) -> u64 {
+    match u64::try_from(dividend) {
+        Ok(dividend) => dividend.div_ceil(divisor),
+        Err(_) => dividend.div_ceil(u128::from(divisor)) as u64,
     }
 }
 

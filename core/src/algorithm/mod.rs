@@ -13,19 +13,21 @@ pub(crate) mod leaky_bucket;
 pub(crate) mod sliding_buckets;
 pub(crate) mod sliding_log;
 pub(crate) mod sliding_window;
+mod state;
 mod tally;
 pub(crate) mod token_bucket;
 
 use crate::clock::Now;
 use crate::key::MAX_COST;
 use crate::receipt::{Lease as LeaseId, Receipt};
-use concurrency::{Concurrency, Lease, Leases};
+use concurrency::{Concurrency, Lease};
 use fixed_window::{FixedWindow, Window};
 pub(crate) use interval::MAX_SPAN_US;
 use leaky_bucket::LeakyBucket;
-use sliding_buckets::{Buckets, SlidingBuckets};
-use sliding_log::{Log, SlidingLog};
+use sliding_buckets::SlidingBuckets;
+use sliding_log::SlidingLog;
 use sliding_window::{Pair, SlidingWindow};
+pub(crate) use state::State;
 pub(crate) use tally::Tally;
 use token_bucket::{Tat, TokenBucket};
 
@@ -43,21 +45,12 @@ pub(crate) enum Algorithm {
     Unlimited,
 }
 
-/// What a store keeps for one limit and key; keeping nothing is a full bucket, an empty window.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Bucket(Tat),
-    Window(Window),
-    Pair(Pair),
-    Log(Box<Log>),
-    Buckets(Box<Buckets>),
-    Leases(Box<Leases>),
-}
-
 /// What a state says at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Nothing,
+    /// Not the state, but that its key is blocked until then.
+    Blocked(u64),
     Bucket(Tat),
     Window(Window),
     Pair(Pair),
@@ -73,6 +66,14 @@ pub(crate) enum Found {
     Aged,
     /// From the future: it was read as if made now, and whoever takes writes that back.
     Future,
+}
+
+/// What [`Algorithm::decide`] made of a state.
+pub(crate) struct Decided {
+    pub admitted: bool,
+    pub found: Found,
+    /// After taking, when admitted.
+    pub seen: Seen,
 }
 
 /// What is left at one instant; microseconds.
@@ -129,7 +130,7 @@ impl Algorithm {
                 (Seen::Window(window), found)
             }
             (Self::SlidingWindow(it), Some(State::Pair(pair))) => {
-                let (pair, found) = it.read(*pair, steady);
+                let (pair, found) = it.read(pair.unpacked(), steady);
                 (Seen::Pair(pair), found)
             }
             (Self::SlidingLog(it), Some(State::Log(log))) => {
@@ -172,7 +173,9 @@ impl Algorithm {
             }
             (Self::FixedWindow(it), Seen::Window(window)) => it.admits(window, cost),
             (Self::SlidingWindow(it), Seen::Pair(pair)) => it.admits(pair, now.steady, cost),
-            (_, Seen::Tally(tally)) => tally.used.checked_add(cost).is_some_and(|sum| sum <= self.capacity()),
+            (_, Seen::Tally(tally)) => {
+                u64::from(tally.used).checked_add(cost).is_some_and(|sum| sum <= self.capacity())
+            }
             (Self::Unlimited, _) => true,
             _ => false,
         }
@@ -210,6 +213,53 @@ impl Algorithm {
         }
     }
 
+    /// Decides a `cost` above 0 on a state of few numbers, takes it where it fits, and writes what was
+    /// found to mend: what [`see`](Self::see), [`admits`](Self::admits), [`charged`](Self::charged) and
+    /// [`write`](Self::write) do one after the other, without parting at each. None for a list.
+    #[inline(always)]
+    pub fn decide(&self, stored: &mut State, now: Now, cost: u64) -> Option<Decided> {
+        match (self, stored) {
+            (
+                Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }),
+                State::Bucket(stored),
+            ) => {
+                let (mut tat, found) = it.read(*stored, now.steady);
+                let admitted = it.admits(tat, now.steady, cost);
+                if admitted {
+                    tat = it.charged(tat, now.steady, cost);
+                }
+                if admitted || found != Found::Sound {
+                    *stored = tat;
+                }
+                Some(Decided { admitted, found, seen: Seen::Bucket(tat) })
+            }
+            (Self::FixedWindow(it), State::Window(stored)) => {
+                let time = it.time(now);
+                let (mut window, found) = it.read(*stored, time);
+                let admitted = it.admits(&window, cost);
+                if admitted {
+                    window = it.charged(window, time, cost);
+                }
+                if admitted || found != Found::Sound {
+                    *stored = window;
+                }
+                Some(Decided { admitted, found, seen: Seen::Window(window) })
+            }
+            (Self::SlidingWindow(it), State::Pair(stored)) => {
+                let (mut pair, found) = it.read(stored.unpacked(), now.steady);
+                let admitted = it.admits(&pair, now.steady, cost);
+                if admitted {
+                    pair = pair.charged(cost);
+                }
+                if admitted || found != Found::Sound {
+                    *stored = pair.packed();
+                }
+                Some(Decided { admitted, found, seen: Seen::Pair(pair) })
+            }
+            _ => None,
+        }
+    }
+
     /// Writes what was seen, and `taken` units (0: only what was mended).
     pub fn write(&self, stored: &mut State, seen: Seen, now: Now, taken: u64, lease: LeaseId) {
         let steady = now.steady;
@@ -221,7 +271,7 @@ impl Algorithm {
             }
             (_, _, Seen::Bucket(tat)) => *stored = State::Bucket(tat),
             (_, _, Seen::Window(window)) => *stored = State::Window(window),
-            (_, _, Seen::Pair(pair)) => *stored = State::Pair(pair),
+            (_, _, Seen::Pair(pair)) => *stored = State::Pair(pair.packed()),
             _ => {}
         }
     }
@@ -244,7 +294,12 @@ impl Algorithm {
                 given_back(window, it.read(*window, time).0, |window| it.refund(window, time, units, at))
             }
             (Self::SlidingWindow(it), State::Pair(pair)) => {
-                given_back(pair, it.read(*pair, steady).0, |pair| it.refund(pair, steady, units, at))
+                let mut read = it.read(pair.unpacked(), steady).0;
+                let given = it.refund(&mut read, steady, units, at);
+                if given > 0 {
+                    *pair = read.packed();
+                }
+                given
             }
             (Self::SlidingLog(it), State::Log(log)) => it.refund(log, steady, units, (at, receipt.cost)),
             (Self::SlidingBuckets(it), State::Buckets(buckets)) => it.refund(buckets, steady, units, at),
@@ -263,12 +318,13 @@ impl Algorithm {
             (Self::Concurrency(_), _) => State::Leases(Box::default()),
             (_, Seen::Bucket(tat)) => State::Bucket(tat),
             (_, Seen::Window(window)) => State::Window(window),
-            (_, Seen::Pair(pair)) => State::Pair(pair),
+            (_, Seen::Pair(pair)) => State::Pair(pair.packed()),
             _ => return None,
         })
     }
 
     /// What is left now.
+    #[inline]
     pub fn measure(&self, seen: &Seen, now: Now) -> Measure {
         match (self, seen) {
             (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Seen::Bucket(tat)) => {
@@ -311,37 +367,4 @@ fn given_back<S>(stored: &mut S, mut read: S, refund: impl FnOnce(&mut S) -> u64
         *stored = read;
     }
     given
-}
-
-impl State {
-    /// When nothing is owed any more, if nobody comes.
-    pub fn end(&self) -> u64 {
-        match self {
-            Self::Bucket(tat) => tat.0.whole + u64::from(tat.0.fraction > 0),
-            Self::Window(window) => window.end,
-            Self::Pair(pair) => pair.end,
-            Self::Log(log) => log.last_end,
-            Self::Buckets(buckets) => buckets.last_end,
-            Self::Leases(leases) => leases.last_end(),
-        }
-    }
-
-    /// How much it owes: the time until nothing is owed, times what is in use where that is a count.
-    pub fn debt(&self, now: Now) -> u128 {
-        let (time, units) = match self {
-            Self::Bucket(_) => (now.steady, 1),
-            Self::Window(window) => (now.steady.max(now.wall), u64::from(window.count)),
-            Self::Pair(pair) => (now.steady, u64::from(pair.current) + u64::from(pair.previous)),
-            Self::Log(log) => (now.steady, log.total()),
-            Self::Buckets(buckets) => (now.steady, buckets.total()),
-            Self::Leases(leases) => (now.steady, leases.total()),
-        };
-        u128::from(self.end().saturating_sub(time)) * u128::from(units)
-    }
-
-    /// Whether it says nothing any more, so that forgetting it changes no answer.
-    pub fn is_spent(&self, now: Now) -> bool {
-        // Of windows until both clocks are past it, whichever of the two it was written by.
-        self.end() <= now.steady.min(now.wall)
-    }
 }

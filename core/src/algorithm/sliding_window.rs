@@ -22,8 +22,31 @@ pub(crate) struct Pair {
     pub previous: u32,
 }
 
+/// A pair in 15 bytes, so that a tag fits beside it: instants of the domain have at most 53 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, packed)]
+pub(crate) struct PackedPair {
+    end: [u8; 7],
+    current: u32,
+    previous: u32,
+}
+
+impl PackedPair {
+    pub fn unpacked(self) -> Pair {
+        let [a, b, c, d, e, f, g] = self.end;
+        let end = u64::from_le_bytes([a, b, c, d, e, f, g, 0]);
+        Pair { end, current: self.current, previous: self.previous }
+    }
+}
+
 impl Pair {
+    pub fn packed(self) -> PackedPair {
+        let [a, b, c, d, e, f, g, _] = self.end.to_le_bytes();
+        PackedPair { end: [a, b, c, d, e, f, g], current: self.current, previous: self.previous }
+    }
+
     /// The pair after taking `cost`, which fits.
+    #[inline]
     pub fn charged(self, cost: u64) -> Self {
         Self { current: u32::try_from(u64::from(self.current) + cost).unwrap_or(u32::MAX), ..self }
     }
@@ -36,6 +59,7 @@ impl SlidingWindow {
     }
 
     /// A later pair than now's is now's, with its counts.
+    #[inline]
     pub fn read(&self, stored: Pair, now: u64) -> (Pair, Found) {
         let empty = self.empty(now);
         if stored.end > empty.end {
@@ -49,6 +73,7 @@ impl SlidingWindow {
         }
     }
 
+    #[inline]
     pub fn admits(&self, pair: &Pair, now: u64, cost: u64) -> bool {
         let Some(room) =
             self.limit.checked_sub(u64::from(pair.current)).and_then(|room| room.checked_sub(cost))

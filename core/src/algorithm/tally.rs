@@ -2,10 +2,13 @@
 
 use super::Measure;
 
-/// How much is in use, and when that changes; microseconds since 1970.
+/// How much is in use, and when that changes; microseconds since 1970. Packed, so that a tag fits
+/// beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, packed(4))]
 pub(crate) struct Tally {
-    pub used: u64,
+    /// At most what a limit can be.
+    pub used: u32,
     /// When `remaining` grows.
     pub next_end: u64,
     /// When the last of it ends.
@@ -24,7 +27,7 @@ impl Tally {
         limit: u64,
         cost: u64,
     ) -> Self {
-        let mut tally = Self { used, last_end, ..Self::default() };
+        let mut tally = Self { used: u32::try_from(used).unwrap_or(u32::MAX), last_end, ..Self::default() };
         if used == 0 {
             return Self::default();
         }
@@ -49,7 +52,7 @@ impl Tally {
     /// After taking a `cost` that fits and ends at `end`, after all others.
     pub fn charged(self, cost: u64, end: u64) -> Self {
         Self {
-            used: self.used + cost,
+            used: u32::try_from(u64::from(self.used) + cost).unwrap_or(u32::MAX),
             next_end: if self.used == 0 { end } else { self.next_end },
             last_end: end.max(self.last_end),
             needed_end: 0,
@@ -57,9 +60,10 @@ impl Tally {
     }
 
     pub fn measure(&self, limit: u64, now: u64) -> Measure {
+        let used = u64::from(self.used);
         Measure {
-            used: self.used,
-            remaining: limit.saturating_sub(self.used),
+            used,
+            remaining: limit.saturating_sub(used),
             reset_after: self.last_end.saturating_sub(now),
             next_after: self.next_end.saturating_sub(now),
         }
@@ -75,9 +79,9 @@ mod tests {
         let live = [(10, 2), (20, 3), (30, 1)];
         let of = |limit, cost| Tally::of(live.into_iter(), 6, 30, limit, cost);
         assert_eq!(of(6, 1), Tally { used: 6, next_end: 10, last_end: 30, needed_end: 10 });
-        assert_eq!(of(6, 3).needed_end, 20);
-        assert_eq!(of(6, 6).needed_end, 30);
-        assert_eq!(of(7, 1).needed_end, 0);
+        assert_eq!({ of(6, 3).needed_end }, 20);
+        assert_eq!({ of(6, 6).needed_end }, 30);
+        assert_eq!({ of(7, 1).needed_end }, 0);
         // A lowered limit: remaining stays 0 until less than it is in use.
         assert_eq!(of(3, 1), Tally { used: 6, next_end: 20, last_end: 30, needed_end: 20 });
     }

@@ -48,6 +48,7 @@ impl TokenBucket {
 
     /// Never later than a full drain from now: a state from the future, or one written when the
     /// bucket was larger or slower, blocks nobody longer.
+    #[inline]
     pub fn read(&self, mut tat: Tat, now: u64) -> (Tat, Found) {
         let q = self.interval.q;
         if u64::from(tat.0.fraction) >= q {
@@ -61,16 +62,19 @@ impl TokenBucket {
         (tat, Found::Sound)
     }
 
+    #[inline]
     pub fn admits(&self, tat: Tat, now: u64, cost: u64) -> bool {
         cost <= self.capacity && !earlier(self.full_from(now), self.after(tat, now, cost))
     }
 
+    #[inline(always)]
     fn after(&self, tat: Tat, now: u64, cost: u64) -> Span {
         let span = if cost == 1 { self.one } else { self.interval.times(cost) };
         self.sum(base(tat, now), span)
     }
 
     /// The state after taking `cost` (at most the capacity); what is not there is forgiven.
+    #[inline]
     pub fn charged(&self, tat: Tat, now: u64, cost: u64) -> Tat {
         let full = self.full_from(now);
         let after = self.after(tat, now, cost);
@@ -92,17 +96,18 @@ impl TokenBucket {
         if owed == 0 {
             return 0;
         }
-        let given = units.min(owed.div_ceil(u128::from(self.interval.p)) as u64);
+        let given = units.min(self.interval.units(owed));
         let ticks = owed.saturating_sub(back);
         let q = u128::from(self.interval.q);
         tat.0 = Span { whole: now + (ticks / q) as u64, fraction: (ticks % q) as u32 };
         given
     }
 
+    #[inline]
     pub fn measure(&self, tat: Tat, now: u64) -> Measure {
         let Interval { p, .. } = self.interval;
         let owed = self.owed(tat, now);
-        let used = owed.div_ceil(u128::from(p)) as u64;
+        let used = self.interval.units(owed);
         let remaining = self.capacity.saturating_sub(used);
         // One token more is there when the debt has shrunk to (used - 1) tokens.
         let next = owed.saturating_sub(u128::from(used.saturating_sub(1)) * u128::from(p));
@@ -132,10 +137,12 @@ impl TokenBucket {
         self.interval.ticks(Span { whole: span.whole - now, ..span })
     }
 
+    #[inline]
     fn full_from(&self, now: u64) -> Span {
         Span { whole: now + self.full.whole, ..self.full }
     }
 
+    #[inline]
     fn sum(&self, a: Span, b: Span) -> Span {
         let fraction = u64::from(a.fraction) + u64::from(b.fraction);
         let carry = u64::from(fraction >= self.interval.q);
@@ -143,10 +150,12 @@ impl TokenBucket {
     }
 }
 
+#[inline]
 fn base(tat: Tat, now: u64) -> Span {
     if tat.0.whole >= now { tat.0 } else { Span { whole: now, fraction: 0 } }
 }
 
+#[inline]
 fn earlier(a: Span, b: Span) -> bool {
     (a.whole, a.fraction) < (b.whole, b.fraction)
 }

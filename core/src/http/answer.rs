@@ -133,7 +133,7 @@ impl Told {
         Self {
             limit: standing.limit,
             remaining: standing.remaining,
-            window: window(standing).unwrap_or(1),
+            window: window(&standing).unwrap_or(1),
             reset: seconds(reset_after),
             reset_after,
         }
@@ -153,15 +153,15 @@ fn structured(
     let mut policies = String::new();
     let mut limits = String::new();
     let pk = naming.partition_key.map(partition);
-    for standing in decision.standings() {
-        let Some(capacity) = told_capacity(standing) else { continue };
+    for (place, standing) in decision.standings().enumerate() {
+        let Some(capacity) = told_capacity(&standing) else { continue };
         let name = quoted(naming.policy_name.unwrap_or_else(|| standing.name()));
         if !policies.is_empty() {
             policies.push_str(", ");
             limits.push_str(", ");
         }
         let _ = write!(policies, "{name}{semicolon}q={capacity}");
-        if let Some(window) = window(standing) {
+        if let Some(window) = window(&standing) {
             let _ = write!(policies, "{semicolon}w={window}");
         }
         if standing.of().is_concurrency() {
@@ -171,7 +171,7 @@ fn structured(
             let _ = write!(policies, "{semicolon}pk=:{pk}:");
         }
         let _ = write!(limits, "{name}{semicolon}r={}", standing.remaining);
-        let decided = std::ptr::eq(standing, decision.decided());
+        let decided = decision.limit_index().unwrap_or(0) == place;
         let until = decision.retry_after().filter(|_| decided).or(standing.next_after);
         if let Some(until) = until {
             let _ = write!(limits, "{semicolon}t={}", seconds(until));
@@ -184,12 +184,12 @@ fn structured(
 }
 
 /// The capacity to tell; none for what has no limit.
-fn told_capacity(standing: &Standing) -> Option<u64> {
+fn told_capacity(standing: &Standing<'_>) -> Option<u64> {
     let bounded = standing.of().period().is_some() || standing.limit == 0;
     bounded.then_some(standing.limit)
 }
 
-fn window(standing: &Standing) -> Option<u64> {
+fn window(standing: &Standing<'_>) -> Option<u64> {
     standing.of().window().map(seconds)
 }
 

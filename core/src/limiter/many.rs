@@ -33,10 +33,11 @@ impl Limiter {
             items.iter().map(|(key, cost)| self.inner.policy.group(key.as_ref(), *cost)).collect();
         let outcomes = self.inner.store.decide(&groups, Mode::Acquire, time)?;
         let origin = self.inner.origin;
-        let decide = |(group, outcome): (&Group<'_>, Result<Outcome>)| {
-            outcome.map(|outcome| Decision::new(group, Mode::Acquire, &outcome, origin))
+        let decide = |((key, cost), outcome): (&(K, u64), Result<Outcome>)| {
+            let policy = self.inner.policy.clone();
+            outcome.map(|it| Decision::new(policy, key.as_ref(), *cost, Mode::Acquire, it.verdict(), origin))
         };
-        let mut decided: Vec<Result<Decision>> = groups.iter().zip(outcomes).map(decide).collect();
+        let mut decided: Vec<Result<Decision>> = items.iter().zip(outcomes).map(decide).collect();
         let Some(index) = decided.iter().position(Result::is_err) else {
             let decisions = decided.into_iter().collect::<Result<Vec<_>>>()?;
             decisions.iter().for_each(|decision| self.inner.counters.count(decision.ended()));

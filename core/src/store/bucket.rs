@@ -17,7 +17,7 @@ pub(crate) struct Bucket {
 }
 
 /// 128 bits of a keyed hash; the seed is this process's own, so that nobody can choose collisions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint {
     pub high: u64,
     pub low: u64,

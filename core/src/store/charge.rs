@@ -32,19 +32,52 @@ pub(crate) enum Mode {
 }
 
 /// The answer to a group: the verdict, the store's time, and what was seen of each charge's state
-/// (after taking, when taken).
+/// (after taking, when taken); that alone of a block, where a key is blocked.
+#[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub admitted: bool,
     pub now: Now,
-    pub seen: SmallVec<[Seen; 2]>,
+    pub seen: SmallVec<[Seen; 1]>,
     /// The identity of the leases that may have been taken.
     pub lease: Lease,
-    /// Until when a key of it is blocked: then it is refused, and nothing of its charges was seen.
-    pub blocked: Option<u64>,
 }
 
 /// The answers to groups, in their order; each may fail alone.
 pub(crate) type Outcomes = SmallVec<[Result<Outcome>; 1]>;
+
+/// `cost` units of each of a policy's limits, for one key.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub buckets: &'a [Bucket],
+    pub key: &'a [u8],
+    pub cost: u64,
+}
+
+/// The answer to a request: an outcome before it is put away.
+pub(crate) struct Verdict<'a> {
+    pub admitted: bool,
+    pub now: Now,
+    pub seen: &'a [Seen],
+    pub lease: Lease,
+}
+
+impl<'a> Request<'a> {
+    pub fn charges(self) -> impl Iterator<Item = Charge<'a>> {
+        self.buckets.iter().map(move |bucket| Charge { bucket, key: self.key, cost: self.cost })
+    }
+}
+
+impl Outcome {
+    pub fn verdict(&self) -> Verdict<'_> {
+        let Self { admitted, now, ref seen, lease } = *self;
+        Verdict { admitted, now, seen, lease }
+    }
+
+    /// The answer where a key of the group is blocked until `end`.
+    pub fn blocked(now: Now, end: u64, lease: Lease) -> Self {
+        Self { admitted: false, now, seen: SmallVec::from_buf([Seen::Blocked(end)]), lease }
+    }
+}
 
 impl Charge<'_> {
     /// Whether it is written when it is admitted: a cost of 0 asks without taking.
@@ -75,15 +108,10 @@ impl Group<'_> {
         }
         keys
     }
+}
 
-    /// Whether any of them is by wall time.
-    pub fn reads_wall(&self) -> bool {
-        self.charges.iter().any(|charge| charge.bucket.algorithm().reads_wall())
-    }
-
-    /// An identity for the leases that it may take; none where it takes none.
-    pub fn lease(&self, mode: Mode) -> Lease {
-        let leases = |charge: &Charge<'_>| charge.takes(mode) && charge.bucket.limit().is_concurrency();
-        if self.charges.iter().any(leases) { Lease::unique() } else { Lease::default() }
-    }
+/// An identity for the leases that charges may take; none where they take none.
+pub(crate) fn lease(charges: &[Charge<'_>], mode: Mode) -> Lease {
+    let leases = |charge: &Charge<'_>| charge.takes(mode) && charge.bucket.limit().is_concurrency();
+    if charges.iter().any(leases) { Lease::unique() } else { Lease::default() }
 }

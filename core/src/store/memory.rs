@@ -1,23 +1,24 @@
 //! `memory:`, the store of one process: exact, lock-striped, without a thread of its own.
 
 mod bounds;
+mod decide;
+mod request;
+mod slots;
+mod stripe;
 mod table;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
-
-use smallvec::SmallVec;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use super::bucket::Fingerprint;
-use super::charge::{Charge, Group, Mode, Outcome, Outcomes};
+use super::charge::Charge;
 use super::fork::{self, Held, Lockable};
 use super::{Contents, Given, Refund};
-use crate::algorithm::Found;
-use crate::clock::{self, Time};
+use crate::clock::{self, Now, Time};
 use crate::{Error, ErrorKind, Result};
-use bounds::{Bounds, Settings, WhenFull};
-use table::{Table, Tables};
+use bounds::{Bounds, Settings};
+use stripe::Stripe;
 
 /// The most stripes; a power of two. The stripe follows from the key alone, so that a policy takes
 /// one lock.
@@ -32,11 +33,6 @@ pub(crate) struct MemoryStore {
     /// How many blocks there are: nearly always none, and then nobody looks for one.
     blocks: AtomicUsize,
 }
-
-/// A cache line of its own keeps one stripe's lock from slowing its neighbour.
-#[derive(Default)]
-#[repr(align(128))]
-struct Stripe(Mutex<Tables>);
 
 /// Opens the store behind `memory:[NAME][?PARAMETERS]`; `rest` is what follows the colon. A named
 /// store lives as long as the process: a limiter that is made anew for each request finds what it
@@ -86,71 +82,13 @@ impl MemoryStore {
         store
     }
 
-    pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Outcomes {
-        groups.iter().map(|group| self.decide_group(group, mode, time)).collect()
-    }
-
-    fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
-        let charges = &group.charges;
-        let lease = group.lease(mode);
-        let addresses = self.addresses(charges);
-        let mut locked = self.lock(&addresses);
-        // Read inside the lock: who comes later never brings an earlier time.
-        let now = clock::resolve(time, group.reads_wall());
-
-        let blocked = self.blocked(&addresses, &mut locked, time, now.steady);
-        if blocked.is_some() && mode != Mode::Charge {
-            return Ok(Outcome { admitted: false, now, seen: SmallVec::new(), lease, blocked });
-        }
-
-        let mut admitted = true;
-        let mut found: SmallVec<[Found; 2]> = SmallVec::new();
-        let mut seen = SmallVec::new();
-        for (charge, address) in charges.iter().zip(&addresses) {
-            let table = locked.table(address, time);
-            let stored = table.get(address.fingerprint);
-            let fresh = stored.is_none();
-            let (what, how) = charge.bucket.algorithm().see(stored, now, charge.cost);
-            admitted &= charge.bucket.algorithm().admits(&what, now, charge.cost);
-            if fresh && self.bounds.settings().when_full == WhenFull::Refuse && charge.takes(mode) {
-                self.check_room(table, time)?;
-            }
-            found.push(how);
-            seen.push(what);
-        }
-
-        for (index, (charge, address)) in charges.iter().zip(&addresses).enumerate() {
-            let algorithm = charge.bucket.algorithm();
-            let taken = match mode {
-                Mode::Charge => algorithm.room(&seen[index], now, charge.cost),
-                Mode::Acquire if admitted => charge.cost,
-                Mode::Acquire | Mode::Peek => 0,
-            };
-            if !charge.takes(mode) || (taken == 0 && found[index] == Found::Sound) {
-                continue;
-            }
-            if taken > 0 {
-                seen[index] = algorithm.charged(seen[index], now, taken);
-            }
-            let table = locked.table(address, time);
-            if let Some(state) = table.get_mut(address.fingerprint) {
-                algorithm.write(state, seen[index], now, taken, lease);
-            } else if let Some(mut state) = algorithm.fresh(seen[index]) {
-                algorithm.write(&mut state, seen[index], now, taken, lease);
-                table.insert(address.fingerprint, state, time, &self.bounds);
-            }
-        }
-        Ok(Outcome { admitted, now, seen, lease, blocked: None })
-    }
-
     /// Gives back what a receipt says; the units that each of the charges gave back.
     pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Given {
         let addresses = self.addresses(refund.charges);
         let mut locked = self.lock(&addresses);
-        let reads_wall = refund.charges.iter().any(|charge| charge.bucket.algorithm().reads_wall());
-        let now = clock::resolve(time, reads_wall);
+        let now = locked.time(time, clock::resolve(time));
         let given = refund.charges.iter().zip(&addresses).map(|(charge, address)| {
-            let stored = locked.table(address, time).get_mut(address.fingerprint);
+            let stored = locked.table(address, time).get_mut(address.bucket);
             let algorithm = charge.bucket.algorithm();
             stored.map_or(0, |state| algorithm.refund(state, now, charge.cost, &refund.receipt, refund.undo))
         });
@@ -161,7 +99,7 @@ impl MemoryStore {
         let addresses = self.addresses(charges);
         let mut locked = self.lock(&addresses);
         for address in &addresses {
-            locked.table(address, time).remove(address.fingerprint, &self.bounds);
+            locked.table(address, time).remove(address.bucket, &self.bounds);
         }
         drop(locked);
         charges.iter().for_each(|charge| self.unblock(charge.key, time));
@@ -169,9 +107,9 @@ impl MemoryStore {
 
     pub fn block(&self, key: &[u8], for_us: u64, time: Time) {
         let key = Fingerprint::of(key);
-        let mut tables = fork::lock(&self.stripes[self.stripe(key)].0);
-        let now = clock::resolve(time, false);
-        let table = tables.of(time);
+        let mut locked = self.stripe(key).lock();
+        let now = locked.time(time, clock::resolve(time));
+        let table = locked.of(time);
         if !table.unblock(key) {
             self.blocks.fetch_add(1, Ordering::Relaxed);
         }
@@ -183,7 +121,7 @@ impl MemoryStore {
             return;
         }
         let key = Fingerprint::of(key);
-        if fork::lock(&self.stripes[self.stripe(key)].0).of(time).unblock(key) {
+        if self.stripe(key).lock().of(time).unblock(key) {
             self.blocks.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -193,16 +131,8 @@ impl MemoryStore {
         Contents { keys, evicted }
     }
 
-    /// Until when the last of the keys is blocked.
-    fn blocked(&self, addresses: &[Address], locked: &mut Locked<'_>, time: Time, now: u64) -> Option<u64> {
-        if self.blocks.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        addresses.iter().filter_map(|address| locked.table(address, time).blocked(address.key, now)).max()
-    }
-
-    fn check_room(&self, table: &mut Table, time: Time) -> Result<()> {
-        if table.has_room(time, &self.bounds) {
+    fn check_room(&self, table: &mut table::Table, now: Now) -> Result<()> {
+        if table.has_room(now, &self.bounds) {
             return Ok(());
         }
         self.bounds.evicted();
@@ -212,64 +142,27 @@ impl MemoryStore {
         ))
     }
 
-    fn stripe(&self, key: Fingerprint) -> usize {
-        key.high as usize % self.stripes.len()
+    #[inline]
+    fn stripe(&self, key: Fingerprint) -> &Stripe {
+        &self.stripes[self.stripe_index(key)]
     }
 
-    /// Where the charges' states live. A key that several charges share, one after the other, is
-    /// hashed once.
-    fn addresses(&self, charges: &[Charge<'_>]) -> SmallVec<[Address; 2]> {
-        let mut last: Option<(&[u8], Fingerprint)> = None;
-        let mut addresses = SmallVec::new();
-        for charge in charges {
-            let key = match last {
-                Some((key, fingerprint)) if std::ptr::eq(key, charge.key) => fingerprint,
-                _ => Fingerprint::of(charge.key),
-            };
-            last = Some((charge.key, key));
-            addresses.push(Address {
-                stripe: self.stripe(key),
-                key,
-                fingerprint: charge.bucket.with_key(key),
-            });
-        }
-        addresses
-    }
-
-    /// Locks the stripes of all addresses in their order, so that no two callers wait for each other.
-    fn lock(&self, addresses: &[Address]) -> Locked<'_> {
-        let mut stripes: SmallVec<[usize; 2]> = addresses.iter().map(|address| address.stripe).collect();
-        stripes.sort_unstable();
-        stripes.dedup();
-        Locked(stripes.iter().map(|&stripe| (stripe, fork::lock(&self.stripes[stripe].0))).collect())
+    /// By the bits that are least for a place in its table. The number of stripes is a power of two.
+    #[inline]
+    fn stripe_index(&self, key: Fingerprint) -> usize {
+        key.high as usize & (self.stripes.len() - 1)
     }
 }
 
 impl Lockable for MemoryStore {
     fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
-        self.stripes.iter().map(|stripe| Box::new(fork::lock(&stripe.0)) as Box<dyn Held>).collect()
-    }
-}
-
-/// Where the state of one charge lives.
-struct Address {
-    stripe: usize,
-    key: Fingerprint,
-    fingerprint: Fingerprint,
-}
-
-/// The locked stripes of one group; nearly always one.
-struct Locked<'a>(SmallVec<[(usize, MutexGuard<'a, Tables>); 1]>);
-
-impl Locked<'_> {
-    fn table(&mut self, address: &Address, time: Time) -> &mut Table {
-        let place = self.0.iter().position(|&(stripe, _)| stripe == address.stripe).unwrap_or(0);
-        self.0[place].1.of(time)
+        self.stripes.iter().map(|stripe| Box::new(stripe.lock()) as Box<dyn Held>).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::charge::{Group, Mode, Outcome};
     use super::*;
     use crate::policy::Policy;
 
@@ -279,7 +172,7 @@ mod tests {
     }
 
     fn entries(store: &MemoryStore) -> usize {
-        store.stripes.iter().map(|stripe| fork::lock(&stripe.0).len()).sum()
+        store.stripes.iter().map(|stripe| stripe.lock().len()).sum()
     }
 
     #[test]

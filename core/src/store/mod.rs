@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::clock::Time;
 use crate::receipt::Receipt;
 use crate::{Error, ErrorKind, Result};
-use charge::{Charge, Group, Mode, Outcomes};
+use charge::{Charge, Group, Mode, Outcomes, Request, Verdict};
 use memory::MemoryStore;
 
 /// Units to give back: of each charge its cost, as far as the receipt covers it.
@@ -103,6 +103,28 @@ impl Store {
             Backend::Memory(store) => format!("memory {:p}", Arc::as_ptr(store)),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.identity(),
+        }
+    }
+
+    /// Decides a request, and answers what `answer` makes of the verdict.
+    #[inline]
+    pub(crate) fn decide_request<T>(
+        &self,
+        request: &Request<'_>,
+        mode: Mode,
+        time: Time,
+        answer: impl FnOnce(Verdict<'_>) -> T,
+    ) -> Result<T> {
+        match &self.0 {
+            Backend::Memory(store) => store.decide_request(request, mode, time, answer),
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => {
+                let group = Group { charges: request.charges().collect() };
+                match store.decide(&[group], mode, time)?.pop() {
+                    Some(outcome) => Ok(answer(outcome?.verdict())),
+                    None => Err(Error::new(ErrorKind::Internal, "the store gave no answer")),
+                }
+            }
         }
     }
 

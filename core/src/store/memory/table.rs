@@ -1,31 +1,31 @@
-//! One stripe's tables: entries by fingerprint, bounded, what says nothing forgotten first.
+//! One stripe's tables: states by fingerprint, bounded, what says nothing forgotten first.
 
-use hashbrown::HashTable;
+use std::collections::BTreeMap;
 
-use super::Bounds;
+use super::bounds::Bounds;
+use super::slots::{Place, Slots};
 use crate::algorithm::State;
-use crate::clock::{self, Now, Time};
+use crate::clock::{Now, Time};
 use crate::store::bucket::Fingerprint;
-
-/// Room that a table begins with.
-const LEAST_ROOM: usize = 8;
 
 /// How long what says nothing is kept: a second, or a day under a given clock, as on Redis.
 const MARGIN_US: u64 = 1_000_000;
 const GIVEN_MARGIN_US: u64 = 86_400_000_000;
 
-/// How many places are looked at to find one to evict. Of entries that are equally likely to be met,
+/// How many states are looked at to find one to evict. Of states that are equally likely to be met,
 /// the chance that all of so many belong to the tenth that owes most is 10^-12.
 const SAMPLE: usize = 12;
 
 /// Given times have a space of their own, so that no test writes future times under real keys.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Tables {
     system: Table,
     given: Table,
 }
 
 impl Tables {
+    #[inline]
     pub fn of(&mut self, time: Time) -> &mut Table {
         match time.given() {
             Some(_) => &mut self.given,
@@ -35,145 +35,132 @@ impl Tables {
 
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.system.entries.len() + self.given.entries.len()
+        self.system.slots.len() + self.given.slots.len()
     }
 }
 
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Table {
-    entries: HashTable<Entry>,
-    blocks: HashTable<Block>,
+    pub slots: Slots,
+    /// Until when keys are refused, under any policy.
+    blocks: BTreeMap<Fingerprint, u64>,
     /// Where the next search for something to evict begins.
     cursor: usize,
     /// How many were evicted since the whole table was swept.
     since_sweep: usize,
 }
 
-struct Entry {
-    fingerprint: Fingerprint,
-    state: State,
-}
-
-/// Until when a key is refused, under any policy.
-struct Block {
-    key: Fingerprint,
-    end: u64,
-}
-
 impl Table {
-    pub fn get(&self, fingerprint: Fingerprint) -> Option<&State> {
-        self.entries.find(fingerprint.low, |entry| entry.fingerprint == fingerprint).map(|entry| &entry.state)
-    }
-
     pub fn get_mut(&mut self, fingerprint: Fingerprint) -> Option<&mut State> {
-        let entry = self.entries.find_mut(fingerprint.low, |entry| entry.fingerprint == fingerprint);
-        entry.map(|entry| &mut entry.state)
+        match self.slots.find(fingerprint) {
+            Place::At(slot) => self.slots.get_mut(slot),
+            Place::Before(_) => None,
+        }
     }
 
     pub fn remove(&mut self, fingerprint: Fingerprint, bounds: &Bounds) {
-        if let Ok(entry) = self.entries.find_entry(fingerprint.low, |entry| entry.fingerprint == fingerprint)
-        {
-            entry.remove();
+        if let Place::At(slot) = self.slots.find(fingerprint) {
+            self.slots.remove(slot);
             bounds.left(1);
         }
     }
 
-    /// Adds a state that is not there yet; `time` is what eviction goes by.
-    pub fn insert(&mut self, fingerprint: Fingerprint, state: State, time: Time, bounds: &Bounds) {
-        if bounds.are_reached() && !self.evict(&state, time, bounds) {
+    /// Adds a state that is not there yet.
+    pub fn insert(
+        &mut self,
+        fingerprint: Fingerprint,
+        state: State,
+        (time, now): (Time, Now),
+        bounds: &Bounds,
+    ) {
+        if bounds.are_reached() && !self.evict(&state, now, bounds) {
             return;
         }
-        if self.entries.len() == self.entries.capacity() {
-            self.make_room(time, bounds);
+        if self.slots.are_full() {
+            self.make_room(time, now, bounds);
         }
-        let entry = Entry { fingerprint, state };
-        self.entries.insert_unique(fingerprint.low, entry, |entry| entry.fingerprint.low);
+        self.slots.insert(fingerprint, state);
         bounds.came();
     }
 
     /// Whether there is room for one more, or is after forgetting what says nothing.
-    pub fn has_room(&mut self, time: Time, bounds: &Bounds) -> bool {
-        !bounds.are_reached() || self.sample(time, bounds).0 > 0
+    pub fn has_room(&mut self, now: Now, bounds: &Bounds) -> bool {
+        !bounds.are_reached() || self.sample(now, bounds).0 > 0
     }
 
     pub fn block(&mut self, key: Fingerprint, end: u64) {
-        self.unblock(key);
-        self.blocks.insert_unique(key.low, Block { key, end }, |block| block.key.low);
+        self.blocks.insert(key, end);
     }
 
     /// Lifts a block; true when there was one.
     pub fn unblock(&mut self, key: Fingerprint) -> bool {
-        let found = self.blocks.find_entry(key.low, |block| block.key == key);
-        found.map(|entry| entry.remove()).is_ok()
+        self.blocks.remove(&key).is_some()
     }
 
     /// Until when a key is blocked.
-    pub fn blocked(&self, key: Fingerprint, now: u64) -> Option<u64> {
-        let block = self.blocks.find(key.low, |block| block.key == key)?;
-        (block.end > now).then_some(block.end)
+    pub fn blocked(&self, key: Fingerprint, now: Now) -> Option<u64> {
+        self.blocks.get(&key).copied().filter(|&end| end > now.steady)
     }
 
     /// Before a table grows it drops what says nothing any more: the work is paid by the inserts
-    /// since the last time, and no thread is needed.
-    fn make_room(&mut self, time: Time, bounds: &Bounds) {
-        self.sweep(time, margin(time), bounds);
-        // The table itself decides whether it grows, or only clears the traces of what was removed.
-        let spare = self.entries.capacity() - self.entries.len();
-        if spare <= self.entries.len() / 4 {
-            self.entries.reserve((spare + 1).max(LEAST_ROOM), |entry| entry.fingerprint.low);
+    /// since the last time, and no thread is needed. What is so much longer kept than it must be, a clock
+    /// that steps back still finds.
+    fn make_room(&mut self, time: Time, now: Now, bounds: &Bounds) {
+        let margin = if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US };
+        let before = Now { steady: now.steady.saturating_sub(margin), wall: now.wall.saturating_sub(margin) };
+        let forgotten = self.sweep(before, bounds);
+        // Else the next sweep would come too soon to be paid for.
+        if forgotten < self.slots.len() / 4 {
+            self.slots.grow();
         }
     }
 
-    /// Forgets what has said nothing for so long; how many entries that were.
-    fn sweep(&mut self, time: Time, margin: u64, bounds: &Bounds) -> usize {
-        let Now { steady, wall } = clock::resolve(time, true);
-        let past = Now { steady: steady.saturating_sub(margin), wall: wall.saturating_sub(margin) };
-        let before = self.entries.len();
-        self.entries.retain(|entry| !entry.state.is_spent(past));
+    /// Forgets what says nothing; how many states that were.
+    fn sweep(&mut self, now: Now, bounds: &Bounds) -> usize {
+        let before = self.slots.len();
+        self.slots.retain(|state| !state.is_spent(now));
         self.since_sweep = 0;
-        let forgotten = before - self.entries.len();
+        let forgotten = before - self.slots.len();
         bounds.left(forgotten);
         forgotten
     }
 
     /// Makes a place for a new state in a store that is full: first by what says nothing, then by the
-    /// entry of a sample that owes least. False when that is the new one.
-    fn evict(&mut self, new: &State, time: Time, bounds: &Bounds) -> bool {
-        let (spent, least) = self.sample(time, bounds);
+    /// state of a sample that owes least. False when that is the new one.
+    fn evict(&mut self, new: &State, now: Now, bounds: &Bounds) -> bool {
+        let (spent, least) = self.sample(now, bounds);
         if spent > 0 {
             return true;
         }
         // Something that says nothing may lie elsewhere: a look at all of it, so seldom that it costs no
         // more than a few looks each time.
         self.since_sweep += 1;
-        if self.since_sweep > self.entries.len() / 4 && self.sweep(time, 0, bounds) > 0 {
+        if self.since_sweep > self.slots.len() / 4 && self.sweep(now, bounds) > 0 {
             return true;
         }
         bounds.evicted();
-        let debt = new.debt(clock::resolve(time, true));
-        let Some((_, place)) = least.filter(|&(least, _)| least < debt) else { return false };
-        if let Ok(entry) = self.entries.get_bucket_entry(place) {
-            entry.remove();
-            bounds.left(1);
-        }
+        let debt = new.debt(now);
+        let Some((_, slot)) = least.filter(|&(least, _)| least < debt) else { return false };
+        self.slots.remove(slot);
+        bounds.left(1);
         true
     }
 
-    /// Goes on through the table for a few entries: how many of them said nothing and were
+    /// Goes on through the table for a few states: how many of them said nothing and were
     /// forgotten, and which of the others owes least, with its debt.
-    fn sample(&mut self, time: Time, bounds: &Bounds) -> (usize, Option<(u128, usize)>) {
-        let now = clock::resolve(time, true);
-        let places = self.entries.num_buckets();
+    fn sample(&mut self, now: Now, bounds: &Bounds) -> (usize, Option<(u128, usize)>) {
         let (mut least, mut seen, mut spent) = (None, 0, 0);
-        for _ in 0..places {
-            self.cursor = if self.cursor + 1 < places { self.cursor + 1 } else { 0 };
-            let Some(entry) = self.entries.get_bucket(self.cursor) else { continue };
-            let debt = entry.state.debt(now);
-            if entry.state.is_spent(now) {
-                if let Ok(entry) = self.entries.get_bucket_entry(self.cursor) {
-                    entry.remove();
-                    spent += 1;
-                }
+        for _ in 0..self.slots.slots() {
+            let next = self.cursor.wrapping_add(1);
+            self.cursor = if next < self.slots.slots() { next } else { 0 };
+            let Some(state) = self.slots.get(self.cursor) else { continue };
+            let debt = state.debt(now);
+            if state.is_spent(now) {
+                // The next one may move into this slot, and is met there.
+                self.slots.remove(self.cursor);
+                self.cursor = self.cursor.wrapping_sub(1);
+                spent += 1;
             } else if least.is_none_or(|(least, _)| debt < least) {
                 least = Some((debt, self.cursor));
             }
@@ -183,12 +170,6 @@ impl Table {
             }
         }
         bounds.left(spent);
-        (spent, least)
+        (spent, least.filter(|_| spent == 0))
     }
-}
-
-/// How much longer than it must be a state is kept while there is room, so that a clock that steps back
-/// finds what it had written.
-fn margin(time: Time) -> u64 {
-    if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US }
 }

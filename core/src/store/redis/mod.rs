@@ -56,7 +56,7 @@ impl RedisStore {
     pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
         let mut outcomes = Outcomes::new();
         for groups in groups.chunks(MOST_GROUPS) {
-            let near = clock::resolve(time, true).wall;
+            let near = clock::resolve(time).wall;
             outcomes.extend(self.decide_near(groups, mode, time, near)?);
         }
         Ok(outcomes)
@@ -82,7 +82,8 @@ impl RedisStore {
 
     fn call(&self, groups: &[Group<'_>], mode: Mode, time: Time, near: u64) -> Result<SmallVec<[Answer; 1]>> {
         let keys: Keys = groups.iter().flat_map(|group| self.keys(group, time)).collect();
-        let leases: SmallVec<[Lease; 1]> = groups.iter().map(|group| group.lease(mode)).collect();
+        let leases: SmallVec<[Lease; 1]> =
+            groups.iter().map(|group| super::charge::lease(&group.charges, mode)).collect();
         let call = Call { groups, leases: &leases, mode, time, near };
         let value = self.run(Program::deciding(groups), &keys, |command| call.arguments(command))?;
         script::answers(&value, groups, &leases).ok_or_else(|| self.unknown_answer())
@@ -97,7 +98,7 @@ impl RedisStore {
         }
         let refund = Refund { charges: &charges, ..*refund };
         let keys: Keys = charges.iter().map(|charge| self.key(charge, time)).collect();
-        let near = clock::resolve(time, true).wall;
+        let near = clock::resolve(time).wall;
         let value = self.run(Program::refunding(&charges), &keys, |command| {
             script::refund_arguments(command, &refund, time, near);
         })?;
@@ -244,7 +245,7 @@ mod tests {
         let store = private("calendar");
         let policy = Policy::parse("fixed_window: 5/day in Africa/Cairo; 100/second").unwrap();
         let group = [policy.group(b"k", 2)];
-        let now = clock::resolve(Time::STORE, true).wall;
+        let now = clock::resolve(Time::STORE).wall;
         for (near, left) in [(0, 3), (now, 1), (1 << 52, 1)] {
             let outcome =
                 store.decide_near(&group, Mode::Acquire, Time::STORE, near).unwrap().remove(0).unwrap();

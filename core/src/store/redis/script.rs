@@ -269,14 +269,14 @@ pub(super) fn answers(
     let mut answers = SmallVec::new();
     for (group, &lease) in groups.iter().zip(leases) {
         let verdict = numbers.next()?;
-        let mut outcome = Outcome { admitted: false, now, seen: SmallVec::new(), lease, blocked: None };
+        let mut outcome = Outcome { admitted: false, now, seen: SmallVec::new(), lease };
         match verdict {
             ..0 => {
                 answers.push(Answer::Corrupt(usize::try_from(-verdict - 1).ok()?));
                 continue;
             }
             2 => {
-                outcome.blocked = Some(u64::try_from(numbers.next()?).ok()?);
+                outcome.seen.push(Seen::Blocked(u64::try_from(numbers.next()?).ok()?));
                 answers.push(Answer::Decided(outcome));
                 continue;
             }
@@ -336,7 +336,12 @@ fn read(algorithm: &Algorithm, now: Now, numbers: &mut impl Iterator<Item = i64>
             Seen::Pair(Pair { end, current: small(next()?)?, previous: small(next()?)? })
         }
         Algorithm::SlidingLog(_) | Algorithm::SlidingBuckets(_) | Algorithm::Concurrency(_) => {
-            Seen::Tally(Tally { used: next()?, next_end: next()?, last_end: next()?, needed_end: next()? })
+            Seen::Tally(Tally {
+                used: small(next()?)?,
+                next_end: next()?,
+                last_end: next()?,
+                needed_end: next()?,
+            })
         }
         Algorithm::Deny | Algorithm::Unlimited => algorithm.nothing(now),
     })

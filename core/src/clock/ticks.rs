@@ -1,0 +1,174 @@
+//! The system's clocks by the processor's counter, at a third of the price of asking the kernel.
+//!
+//! Each thread anchors the counter at the kernel's clocks, measures how fast it runs from one anchor
+//! to the next, and follows it for at most a millisecond. So a clock that is slewed, a counter that
+//! jumps and a machine that sleeps are noticed within that time. Where the kernel itself does not
+//! read this counter, it is asked each time.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use super::Now;
+
+/// How long the counter is followed, in microseconds.
+const FOLLOWED_US: u64 = 1_000;
+
+/// The bits of a fraction of a microsecond.
+const FRACTION: u32 = 32;
+
+thread_local!(static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor::NONE) });
+
+/// Reads both clocks: the boot clock (it runs on while the machine sleeps) plus the wall offset, taken
+/// once, and the civil clock. Within a thread the first never falls.
+#[inline]
+pub(super) fn read() -> Now {
+    ANCHOR.with(|cell| {
+        let anchor = cell.get();
+        let ticks = counter().wrapping_sub(anchor.ticks);
+        if ticks < anchor.followed { anchor.after(ticks) } else { renew(cell) }
+    })
+}
+
+/// Where the counter stood at a reading of the kernel's clocks, and how fast it runs.
+#[derive(Clone, Copy)]
+struct Anchor {
+    ticks: u64,
+    at: Now,
+    /// The boot clock's part of a microsecond, in 2^-32.
+    fraction: u64,
+    /// Microseconds a tick, in 2^-32; 0 when not known.
+    pace: u64,
+    /// For how many ticks it is followed: 0 while two measurements of the pace don't agree.
+    followed: u64,
+    /// The latest time that was told before.
+    told: u64,
+}
+
+impl Anchor {
+    const NONE: Self =
+        Self { ticks: 0, at: Now { steady: 0, wall: 0 }, fraction: 0, pace: 0, followed: 0, told: 0 };
+
+    #[inline]
+    fn after(&self, ticks: u64) -> Now {
+        let us = (self.fraction + ticks * self.pace) >> FRACTION;
+        Now { steady: (self.at.steady + us).max(self.told), wall: self.at.wall + us }
+    }
+
+    /// Asks the kernel; also, how many ticks that took: between them nobody knows where the counter was.
+    fn take() -> (Self, u64) {
+        static OFFSET: OnceLock<u64> = OnceLock::new();
+        let before = counter();
+        let boot = clock_gettime(ClockId::Boottime);
+        let gap = counter().wrapping_sub(before);
+        let wall = clock_gettime(ClockId::Realtime);
+        let (boot_us, wall) = (micros(boot), micros(wall));
+        let steady = boot_us + OFFSET.get_or_init(|| wall.saturating_sub(boot_us));
+        let fraction = ((boot.tv_nsec.unsigned_abs() % 1_000) << FRACTION) / 1_000;
+        (Self { ticks: before.wrapping_add(gap / 2), at: Now { steady, wall }, fraction, ..Self::NONE }, gap)
+    }
+
+    /// The pace from an earlier anchor to this one; none when something came between its readings.
+    fn pace_since(&self, earlier: &Self, gap: u64) -> Option<u64> {
+        let ticks = self.ticks.wrapping_sub(earlier.ticks);
+        if gap > ticks >> 12 {
+            return None;
+        }
+        let us = u128::from(self.at.steady.checked_sub(earlier.at.steady)?);
+        let span =
+            ((us << FRACTION) + u128::from(self.fraction)).checked_sub(u128::from(earlier.fraction))?;
+        u64::try_from(span / u128::from(ticks.max(1))).ok().filter(|&pace| pace > 0)
+    }
+}
+
+/// A new anchor where it is time for one; what the kernel says in any case.
+#[cold]
+fn renew(cell: &Cell<Anchor>) -> Now {
+    let old = cell.get();
+    let (mut new, gap) = Anchor::take();
+    if old.followed > 0 {
+        new.told = old.after(old.followed).steady;
+    }
+    let known = new.after(0);
+    let is_first = old.at.steady == 0;
+    if !is_first && (known.steady < old.at.steady + FOLLOWED_US || !is_trusted()) {
+        return known;
+    }
+    if let Some(pace) = new.pace_since(&old, gap).filter(|_| !is_first) {
+        new.pace = pace;
+        // Over a sleep, or a jump of the counter, it does not agree with the stretch before.
+        if pace.abs_diff(old.pace) <= old.pace >> 9 {
+            new.followed = (FOLLOWED_US << FRACTION) / pace;
+        }
+    }
+    cell.set(new);
+    known
+}
+
+fn micros(time: Timespec) -> u64 {
+    time.tv_sec.max(0).unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000
+}
+
+#[inline]
+fn counter() -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: every processor of this architecture has the counter. Where a process may not read it
+    // (a seccomp rule), it may not read the clock either.
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    return 0;
+}
+
+/// Whether the kernel goes by this counter: then it runs evenly, through sleeps of the processor, and
+/// is the same on all of them.
+fn is_trusted() -> bool {
+    static TRUSTED: OnceLock<bool> = OnceLock::new();
+    *TRUSTED.get_or_init(|| {
+        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        cfg!(all(target_arch = "x86_64", target_os = "linux", not(miri)))
+            && std::fs::read(source).is_ok_and(|source| source.trim_ascii() == b"tsc")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn kernel() -> Now {
+        Anchor::take().0.at
+    }
+
+    #[test]
+    fn it_keeps_to_the_kernel_and_never_falls() {
+        let begun = Instant::now();
+        let mut last = 0;
+        while begun.elapsed() < Duration::from_millis(50) {
+            let (before, now, after) = (kernel(), read(), kernel());
+            assert!(now.steady >= last, "{now:?} after {last}");
+            last = now.steady;
+            // Between the two readings the thread may be made to wait: only then they lie apart.
+            assert!(
+                now.steady + 10 >= before.steady && now.steady <= after.steady + 10,
+                "{before:?} {now:?} {after:?}"
+            );
+            assert!(
+                now.wall + 10 >= before.wall && now.wall <= after.wall + 10,
+                "{before:?} {now:?} {after:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_counter_that_jumps_or_stands_is_left_at_once() {
+        for ticks in [0, u64::MAX, counter()] {
+            let mut old = Anchor { pace: 1 << 22, followed: 1 << 20, ticks, ..Anchor::take().0 };
+            old.at.steady -= 2_000;
+            let cell = Cell::new(old);
+            assert!(renew(&cell).steady.abs_diff(kernel().steady) < 1_000_000);
+            assert_eq!(cell.get().followed, 0);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Deciding a request: every limit of a policy, for one key, under one lock. This is what nearly every
+//! call does, so it does nothing else.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::MemoryStore;
+use super::decide::{Address, Locked};
+use super::slots::Place;
+use super::stripe::Stripe;
+use super::table::Table;
+use crate::Result;
+use crate::algorithm::{Decided, Found, Seen, State};
+use crate::clock::{self, Now, Time};
+use crate::receipt::Lease;
+use crate::store::bucket::{Bucket, Fingerprint};
+use crate::store::charge::{Charge, Mode, Request, Verdict};
+
+impl MemoryStore {
+    /// Decides a request, and answers what `answer` makes of the verdict.
+    #[inline]
+    pub fn decide_request<T>(
+        &self,
+        request: &Request<'_>,
+        mode: Mode,
+        time: Time,
+        answer: impl FnOnce(Verdict<'_>) -> T,
+    ) -> Result<T> {
+        let Request { buckets, cost, .. } = *request;
+        // Read before the lock is taken, which is then held for less; under it, it only moves forward.
+        let read = clock::resolve(time);
+        let key = Fingerprint::of(request.key);
+        let stripe = self.stripe(key);
+        let is_plain = cost > 0 && mode == Mode::Acquire && !self.has_blocks();
+        if is_plain
+            && let [bucket] = buckets
+            && let Some((now, seen)) = refused(stripe, bucket, key, cost, time, read)
+        {
+            let seen = std::slice::from_ref(&seen);
+            return Ok(answer(Verdict { admitted: false, now, seen, lease: Lease::default() }));
+        }
+
+        let mut locked = stripe.lock();
+        let now = locked.time(time, read);
+        let table = locked.of(time);
+        if is_plain {
+            if let [bucket] = buckets {
+                let bucket = (bucket, bucket.with_key(key));
+                if let Some(Decided { admitted, found, seen }) = take(table, bucket, now, cost) {
+                    if !admitted && found == Found::Sound && time.given().is_none() {
+                        let words = table.get_mut(bucket.1).and_then(|state| state.words());
+                        locked.remember(bucket.1, words);
+                    }
+                    drop(locked);
+                    let seen = std::slice::from_ref(&seen);
+                    return Ok(answer(Verdict { admitted, now, seen, lease: Lease::default() }));
+                }
+            } else if let Some(seen) = take_all(table, buckets, key, now, cost) {
+                drop(locked);
+                return Ok(answer(Verdict { admitted: true, now, seen: &seen, lease: Lease::default() }));
+            }
+        }
+        let mut locked = Locked(smallvec![(0, locked)]);
+        let charges: SmallVec<[Charge<'_>; 4]> = request.charges().collect();
+        let address = |bucket: &Bucket| Address { stripe: 0, key, bucket: bucket.with_key(key) };
+        let addresses: SmallVec<[Address; 4]> = buckets.iter().map(address).collect();
+        let outcome = self.decide_locked(&mut locked, &charges, &addresses, mode, (time, now));
+        drop(locked);
+        Ok(answer(outcome?.verdict()))
+    }
+}
+
+/// The answer without the lock, where this bucket was the last to refuse and still does.
+#[inline(always)]
+fn refused(
+    stripe: &Stripe,
+    bucket: &Bucket,
+    key: Fingerprint,
+    cost: u64,
+    time: Time,
+    read: Now,
+) -> Option<(Now, Seen)> {
+    if time.given().is_some() {
+        return None;
+    }
+    let (mut state, last) = stripe.refused(bucket.with_key(key))?;
+    let now = read.at_least(last);
+    match bucket.algorithm().decide(&mut state, now, cost)? {
+        Decided { admitted: false, found: Found::Sound, seen } => Some((now, seen)),
+        _ => None,
+    }
+}
+
+/// Decides and takes in place; none where that takes more than a few numbers.
+#[inline(always)]
+fn take(table: &mut Table, (bucket, at): (&Bucket, Fingerprint), now: Now, cost: u64) -> Option<Decided> {
+    let Place::At(slot) = table.slots.find(at) else { return None };
+    bucket.algorithm().decide(table.slots.get_mut(slot)?, now, cost)
+}
+
+/// Takes from all of them in place, one after the other; nothing, and none, where one refuses or
+/// needs more than that.
+#[inline]
+fn take_all(
+    table: &mut Table,
+    buckets: &[Bucket],
+    key: Fingerprint,
+    now: Now,
+    cost: u64,
+) -> Option<SmallVec<[Seen; 4]>> {
+    let mut taken: SmallVec<[(usize, State); 4]> = SmallVec::new();
+    let mut seen = SmallVec::new();
+    for bucket in buckets {
+        let Place::At(slot) = table.slots.find(bucket.with_key(key)) else { break };
+        let Some(state) = table.slots.get_mut(slot) else { break };
+        let Some(before) = state.copied() else { break };
+        let decided = bucket.algorithm().decide(state, now, cost);
+        taken.push((slot, before));
+        match decided {
+            Some(Decided { admitted: true, seen: after, .. }) => seen.push(after),
+            _ => break,
+        }
+    }
+    if seen.len() == buckets.len() {
+        return Some(seen);
+    }
+    for (slot, before) in taken {
+        if let Some(state) = table.slots.get_mut(slot) {
+            *state = before;
+        }
+    }
+    None
+}
