@@ -29,21 +29,25 @@ mod limiter;
 mod notation;
 mod policy;
 mod receipt;
+mod standing;
 mod stats;
 mod store;
+mod told;
 mod wait;
 
 pub use algorithm::fixed_window::Anchor;
 pub use clock::{Clock, ManualClock, Time};
-pub use decision::{Decision, Standing};
+pub use decision::Decision;
 pub use error::{Error, ErrorKind, Result};
 pub use failure::OnStoreFailure;
 pub use limit::Limit;
 pub use limiter::{Limiter, LimiterBuilder};
 pub use policy::Policy;
 pub use receipt::Receipt;
+pub use standing::Standing;
 pub use stats::Stats;
 pub use store::Store;
+pub use told::{BareDecision, Told};
 pub use wait::{Step, Waiter};
 
 #[cfg(doctest)]

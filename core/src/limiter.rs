@@ -6,7 +6,7 @@ mod closing;
 mod many;
 mod settle;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::algorithm::Seen;
 use crate::clock::{Clock, Time};
@@ -15,7 +15,8 @@ use crate::policy::Policy;
 use crate::stats::{Counters, Ended, Stats};
 use crate::store::Store;
 use crate::store::charge::{Mode, Request, Verdict};
-use crate::{Result, key};
+use crate::told::{BareDecision, Told};
+use crate::{Result, key, lane};
 pub use builder::LimiterBuilder;
 use closing::Closing;
 
@@ -32,6 +33,8 @@ pub struct Limiter {
 #[derive(Debug)]
 struct Inner {
     policy: Policy,
+    /// The policy for the decisions of each lane.
+    apart: [OnceLock<Policy>; lane::OWN],
     store: Store,
     clock: Clock,
     counters: Counters,
@@ -118,6 +121,35 @@ impl Limiter {
         self.decide(key.as_ref(), cost, time, Mode::Peek)
     }
 
+    /// [`acquire_at`](Self::acquire_at) for a binding that keeps the key and the limiter itself.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn acquire_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire)
+    }
+
+    /// [`peek_at`](Self::peek_at) for a binding that keeps the key and the limiter itself.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn peek_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Peek)
+    }
+
+    /// What a bare decision of this limiter tells. (One of a limiter with fewer limits may tell nonsense.)
+    #[inline]
+    pub fn tell<'a>(&'a self, bare: &'a BareDecision) -> Told<'a> {
+        bare.told(&self.inner.policy)
+    }
+
+    /// A bare decision of this limiter about `key`, made whole.
+    pub fn complete(&self, key: impl AsRef<[u8]>, bare: BareDecision) -> Decision {
+        Decision::new(self.policy_apart(), key.as_ref(), bare)
+    }
+
     /// [`reset`](Self::reset) in the key space of a time that was read before.
     ///
     /// # Errors
@@ -155,17 +187,30 @@ impl Limiter {
 
     #[inline]
     fn decide(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<Decision> {
+        self.decide_bare(key, cost, time, mode).map(|bare| Decision::new(self.policy_apart(), key, bare))
+    }
+
+    #[inline]
+    fn decide_bare(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<BareDecision> {
         let Inner { policy, counters, origin, .. } = &*self.inner;
         let decided = self.ask(key, cost, mode, time, |verdict| {
             if mode == Mode::Acquire {
                 counters.count(self.ended(&verdict, cost));
             }
-            Decision::new(policy.clone(), key, cost, mode, verdict, *origin)
+            BareDecision::new(policy, cost, mode, verdict, *origin)
         });
         if decided.is_err() && mode == Mode::Acquire {
             counters.count(Ended::Error);
         }
         decided
+    }
+
+    /// The policy for a decision of this thread.
+    #[inline]
+    fn policy_apart(&self) -> Policy {
+        let Inner { policy, apart, .. } = &*self.inner;
+        let own = apart.get(lane::lane().index).map(|own| own.get_or_init(|| policy.apart()));
+        own.unwrap_or(policy).clone()
     }
 
     /// Asks the store, and answers what `answer` makes of the verdict.

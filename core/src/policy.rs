@@ -14,8 +14,12 @@ const MAX_LIMITS: usize = 16;
 /// One or more limits that are decided together for one key: all admit, or nothing is consumed.
 #[derive(Clone)]
 pub struct Policy {
-    parts: Arc<Parts>,
+    shared: Arc<Shared>,
 }
+
+/// On a cache line of its own, with its count of references.
+#[repr(align(64))]
+struct Shared(Arc<Parts>);
 
 struct Parts {
     limits: Box<[Limit]>,
@@ -56,23 +60,29 @@ impl Policy {
 
     /// The limits, in order.
     pub fn limits(&self) -> &[Limit] {
-        &self.parts.limits
+        &self.shared.0.limits
     }
 
     /// The limits with their identities, in order.
     #[inline]
     pub(crate) fn buckets(&self) -> &[Bucket] {
-        &self.parts.buckets
+        &self.shared.0.buckets
     }
 
     /// The charges of a request: `cost` of every limit for one key.
     pub(crate) fn group<'a>(&'a self, key: &'a [u8], cost: u64) -> Group<'a> {
         let charge = |bucket| Charge { bucket, key, cost };
-        Group { charges: self.parts.buckets.iter().map(charge).collect() }
+        Group { charges: self.buckets().iter().map(charge).collect() }
+    }
+
+    /// The same policy with a count of references of its own: who clones this one, and drops it, does
+    /// not wait for those who clone the other.
+    pub(crate) fn apart(&self) -> Self {
+        Self { shared: Arc::new(Shared(Arc::clone(&self.shared.0))) }
     }
 
     fn of(limits: Box<[Limit]>, buckets: Box<[Bucket]>) -> Self {
-        Self { parts: Arc::new(Parts { limits, buckets }) }
+        Self { shared: Arc::new(Shared(Arc::new(Parts { limits, buckets }))) }
     }
 }
 

@@ -116,7 +116,7 @@ impl Waiter {
             return Some(decision.delay()).filter(|&delay| !delay.is_zero() && delay <= left);
         }
         let wait = decision.retry_after()?;
-        if !manual && decision.decided_by_concurrency() {
+        if !manual && decision.told().decided_by_concurrency() {
             // A release may come at any time, so that the wait is not beyond the timeout.
             return Some(wait.min(POLL).min(left)).filter(|wait| !wait.is_zero());
         }

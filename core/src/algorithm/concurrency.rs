@@ -12,10 +12,11 @@ pub(crate) struct Concurrency {
     pub expires_us: u64,
 }
 
-/// The leases of a key, by their ends.
+/// The leases of a key, in the order of their ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leases {
     leases: VecDeque<Lease>,
+    total: u64,
 }
 
 /// One admitted request, until it is returned or ends.
@@ -39,13 +40,20 @@ impl Leases {
 
     /// What all of them count.
     pub fn total(&self) -> u64 {
-        self.leases.iter().map(|lease| lease.count).sum()
+        self.total
     }
 
     /// Ends a lease; true when it still counted at `now`.
     pub fn release(&mut self, id: Id, now: u64) -> bool {
         let place = self.leases.iter().position(|lease| lease.id == id);
-        place.and_then(|place| self.leases.remove(place)).is_some_and(|lease| lease.end > now)
+        let Some(lease) = place.and_then(|place| self.leases.remove(place)) else { return false };
+        self.total -= lease.count;
+        lease.end > now
+    }
+
+    /// How many have ended.
+    fn ended(&self, now: u64) -> usize {
+        self.leases.iter().take_while(|lease| lease.end <= now).count()
     }
 }
 
@@ -58,13 +66,14 @@ impl Concurrency {
     /// No lease lasts longer than one that is taken now.
     pub fn read(&self, leases: &Leases, now: u64, cost: u64) -> (Tally, Found) {
         let latest = self.end(now);
-        let live = || leases.leases.iter().filter(|lease| lease.end > now);
-        let used = live().map(|lease| lease.count).sum();
-        let ends = live().map(|lease| (lease.end.min(latest), lease.count));
-        let tally = Tally::of(ends, used, leases.last_end().min(latest), self.limit, cost);
+        let ended = leases.ended(now);
+        let over: u64 = leases.leases.range(..ended).map(|lease| lease.count).sum();
+        let live = leases.leases.range(ended..).map(|lease| (lease.end.min(latest), lease.count));
+        let used = leases.total - over;
+        let tally = Tally::of(live, used, leases.last_end().min(latest), self.limit, cost);
         let found = if leases.last_end() > latest {
             Found::Future
-        } else if leases.leases.front().is_some_and(|lease| lease.end <= now) {
+        } else if ended > 0 {
             Found::Aged
         } else {
             Found::Sound
@@ -75,10 +84,13 @@ impl Concurrency {
     /// Drops what has ended, corrects what lasts too long, and adds the lease that was taken.
     pub fn write(&self, leases: &mut Leases, now: u64, taken: Option<Lease>) {
         let latest = self.end(now);
-        leases.leases.retain(|lease| lease.end > now);
+        for lease in leases.leases.drain(..leases.ended(now)) {
+            leases.total -= lease.count;
+        }
         for lease in leases.leases.iter_mut().rev().take_while(|lease| lease.end > latest) {
             lease.end = latest;
         }
+        leases.total += taken.map_or(0, |lease| lease.count);
         leases.leases.extend(taken);
     }
 }

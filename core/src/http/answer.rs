@@ -12,7 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::decision::{Decision, Standing};
+use crate::standing::Standing;
+use crate::told::Told;
 use crate::{Error, Result};
 
 /// A family of header fields.
@@ -66,7 +67,7 @@ pub struct Naming<'a> {
 /// The fields for a decision, names and values; on a refusal `Retry-After` (absent on never) and
 /// `Cache-Control: no-store` with them. `unix_now` serves the families that tell a date.
 pub fn headers(
-    decision: &Decision,
+    decision: Told<'_>,
     families: &[Headers],
     naming: &Naming<'_>,
     unix_now: SystemTime,
@@ -77,20 +78,20 @@ pub fn headers(
             Headers::Draft8 => structured(decision, naming, ";", &mut fields),
             Headers::Draft8Spaced => structured(decision, naming, "; ", &mut fields),
             Headers::Draft7 => {
-                let told = Told::of(decision);
+                let told = Older::of(decision);
                 fields.push(("RateLimit-Policy", told.policy()));
-                let Told { limit, remaining, reset, .. } = told;
+                let Older { limit, remaining, reset, .. } = told;
                 fields.push(("RateLimit", format!("limit={limit}, remaining={remaining}, reset={reset}")));
             }
             Headers::Draft6 => {
-                let told = Told::of(decision);
+                let told = Older::of(decision);
                 fields.push(("RateLimit-Policy", told.policy()));
                 fields.push(("RateLimit-Limit", told.limit.to_string()));
                 fields.push(("RateLimit-Remaining", told.remaining.to_string()));
                 fields.push(("RateLimit-Reset", told.reset.to_string()));
             }
             Headers::XRateLimit | Headers::XRateLimitEpoch => {
-                let told = Told::of(decision);
+                let told = Older::of(decision);
                 let reset = match family {
                     Headers::XRateLimit => told.reset,
                     _ => seconds(since_1970(unix_now) + told.reset_after),
@@ -112,13 +113,13 @@ pub fn headers(
 
 /// The value of `Retry-After`: whole seconds, rounded up, at least 1; none when allowed or never.
 /// A place under a concurrency limit may be free at any time: try again in a second.
-pub fn retry_after_seconds(decision: &Decision) -> Option<u64> {
+pub fn retry_after_seconds(decision: Told<'_>) -> Option<u64> {
     let wait = seconds(decision.retry_after()?).max(1);
     Some(if decision.decided().of().is_concurrency() { 1 } else { wait })
 }
 
 /// What the older families tell: of the limit that decided.
-struct Told {
+struct Older {
     limit: u64,
     remaining: u64,
     window: u64,
@@ -126,8 +127,8 @@ struct Told {
     reset_after: Duration,
 }
 
-impl Told {
-    fn of(decision: &Decision) -> Self {
+impl Older {
+    fn of(decision: Told<'_>) -> Self {
         let standing = decision.decided();
         let reset_after = decision.retry_after().unwrap_or(standing.reset_after);
         Self {
@@ -145,7 +146,7 @@ impl Told {
 }
 
 fn structured(
-    decision: &Decision,
+    decision: Told<'_>,
     naming: &Naming<'_>,
     semicolon: &str,
     fields: &mut Vec<(&'static str, String)>,
@@ -238,7 +239,7 @@ mod tests {
             last = Some(limiter.acquire("k", cost).unwrap());
         }
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_500);
-        headers(&last.unwrap(), families, naming, now)
+        headers(last.unwrap().told(), families, naming, now)
             .iter()
             .map(|(name, value)| format!("{name}: {value}"))
             .collect()

@@ -58,6 +58,7 @@ impl LimiterBuilder {
             inner: Arc::new(Inner {
                 origin: origin(&policy, &store),
                 policy,
+                apart: Default::default(),
                 store,
                 clock,
                 counters: Counters::default(),

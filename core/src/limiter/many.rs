@@ -4,7 +4,8 @@ use super::Limiter;
 use crate::clock::Time;
 use crate::decision::Decision;
 use crate::stats::Ended;
-use crate::store::charge::{Group, Mode, Outcome};
+use crate::store::charge::{Mode, Request, Verdict};
+use crate::told::BareDecision;
 use crate::{Error, ErrorKind, Result, key};
 
 impl Limiter {
@@ -29,18 +30,19 @@ impl Limiter {
                 .and_then(|()| key::check_cost(*cost))
                 .map_err(|error| named(index, error))?;
         }
-        let groups: Vec<Group<'_>> =
-            items.iter().map(|(key, cost)| self.inner.policy.group(key.as_ref(), *cost)).collect();
-        let outcomes = self.inner.store.decide(&groups, Mode::Acquire, time)?;
-        let origin = self.inner.origin;
-        let decide = |((key, cost), outcome): (&(K, u64), Result<Outcome>)| {
-            let policy = self.inner.policy.clone();
-            outcome.map(|it| Decision::new(policy, key.as_ref(), *cost, Mode::Acquire, it.verdict(), origin))
+        let buckets = self.inner.policy.buckets();
+        let requests = items.iter().map(|(key, cost)| Request { buckets, key: key.as_ref(), cost: *cost });
+        let requests: Vec<Request<'_>> = requests.collect();
+        let decide = |request: &Request<'_>, verdict: Verdict<'_>| {
+            let Request { key, cost, .. } = *request;
+            let policy = &self.inner.policy;
+            let bare = BareDecision::new(policy, cost, Mode::Acquire, verdict, self.inner.origin);
+            Decision::new(self.policy_apart(), key, bare)
         };
-        let mut decided: Vec<Result<Decision>> = items.iter().zip(outcomes).map(decide).collect();
+        let mut decided = self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide)?;
         let Some(index) = decided.iter().position(Result::is_err) else {
             let decisions = decided.into_iter().collect::<Result<Vec<_>>>()?;
-            decisions.iter().for_each(|decision| self.inner.counters.count(decision.ended()));
+            decisions.iter().for_each(|decision| self.inner.counters.count(decision.told().ended()));
             return Ok(decisions);
         };
         self.inner.counters.count(Ended::Error);

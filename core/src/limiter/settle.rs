@@ -6,6 +6,7 @@ use crate::decision::Decision;
 use crate::receipt::Receipt;
 use crate::store::charge::{Charge, Mode};
 use crate::store::{Given, Refund};
+use crate::told::BareDecision;
 use crate::{Error, Result, key};
 
 impl Limiter {
@@ -17,11 +18,16 @@ impl Limiter {
     /// # Errors
     /// `closed`, and the store's errors.
     pub fn refund(&self, decision: &Decision) -> Result<u64> {
-        let time = self.read_clock()?;
-        self.check_open()?;
-        decision.receipt().map_or(Ok(()), |receipt| self.check_own(receipt))?;
-        match decision.settle() {
-            Some(receipt) => self.refund_at(decision.key(), receipt, time),
+        self.refund_bare_at(decision.key(), decision.bare(), self.read_clock()?)
+    }
+
+    /// [`refund`](Self::refund) of a bare decision about `key`, at a time that was read before.
+    ///
+    /// # Errors
+    /// As [`refund`](Self::refund).
+    pub fn refund_bare_at(&self, key: impl AsRef<[u8]>, decision: &BareDecision, time: Time) -> Result<u64> {
+        match self.settle(decision)? {
+            Some(receipt) => self.refund_at(key, receipt, time),
             None => Ok(0),
         }
     }
@@ -45,12 +51,24 @@ impl Limiter {
     /// # Errors
     /// `invalid_argument` for a cost outside 0 to 2^53, `closed`, and the store's errors.
     pub fn commit(&self, decision: &Decision, actual: u64) -> Result<()> {
-        let time = self.read_clock()?;
+        self.commit_bare_at(decision.key(), decision.bare(), actual, self.read_clock()?)
+    }
+
+    /// [`commit`](Self::commit) of a bare decision about `key`, at a time that was read before.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_bare_at(
+        &self,
+        key: impl AsRef<[u8]>,
+        decision: &BareDecision,
+        actual: u64,
+        time: Time,
+    ) -> Result<()> {
         self.check_open()?;
         key::check_cost(actual)?;
-        decision.receipt().map_or(Ok(()), |receipt| self.check_own(receipt))?;
-        match decision.settle() {
-            Some(receipt) => self.commit_at(decision.key(), receipt, actual, time),
+        match self.settle(decision)? {
+            Some(receipt) => self.commit_at(key, receipt, actual, time),
             None => Ok(()),
         }
     }
@@ -88,8 +106,16 @@ impl Limiter {
     /// # Errors
     /// `closed`, and the store's errors.
     pub fn release(&self, decision: &Decision) -> Result<u64> {
-        match decision.receipt() {
-            Some(receipt) => self.release_at(decision.key(), receipt, self.read_clock()?),
+        self.release_bare_at(decision.key(), decision.bare(), self.read_clock()?)
+    }
+
+    /// [`release`](Self::release) of a bare decision about `key`, at a time that was read before.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub fn release_bare_at(&self, key: impl AsRef<[u8]>, decision: &BareDecision, time: Time) -> Result<u64> {
+        match self.tell(decision).receipt() {
+            Some(receipt) => self.release_at(key, receipt, time),
             None => self.check_open().map(|()| 0),
         }
     }
@@ -109,10 +135,18 @@ impl Limiter {
 
     /// Takes back what was admitted but never told.
     pub(super) fn undo(&self, decision: &Decision, time: Time) -> Result<()> {
-        let Some(receipt) = decision.settle() else { return Ok(()) };
+        let Some(receipt) = self.settle(decision.bare())? else { return Ok(()) };
         let group = self.inner.policy.group(decision.key(), receipt.cost);
         let refund = Refund { charges: &group.charges, receipt, undo: true };
         self.inner.store.refund(&refund, time).map(|_| ())
+    }
+
+    /// The receipt of a decision of this limiter, the first time only.
+    fn settle(&self, decision: &BareDecision) -> Result<Option<Receipt>> {
+        self.check_open()?;
+        let Some(receipt) = self.tell(decision).receipt() else { return Ok(None) };
+        self.check_own(receipt)?;
+        Ok(decision.settle().then_some(receipt))
     }
 
     /// A receipt of other limits, or of another store, must not give anything back here.

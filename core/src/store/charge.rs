@@ -61,6 +61,14 @@ pub(crate) struct Verdict<'a> {
     pub lease: Lease,
 }
 
+impl<'a> Verdict<'a> {
+    /// A verdict under which no lease was taken.
+    #[inline]
+    pub fn new(admitted: bool, now: Now, seen: &'a [Seen]) -> Self {
+        Self { admitted, now, seen, lease: Lease::default() }
+    }
+}
+
 impl<'a> Request<'a> {
     pub fn charges(self) -> impl Iterator<Item = Charge<'a>> {
         self.buckets.iter().map(move |bucket| Charge { bucket, key: self.key, cost: self.cost })

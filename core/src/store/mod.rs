@@ -128,6 +128,32 @@ impl Store {
         }
     }
 
+    /// Decides requests in their order, each all or nothing, and answers what `answer` makes of each
+    /// verdict.
+    pub(crate) fn decide_requests<T>(
+        &self,
+        requests: &[Request<'_>],
+        mode: Mode,
+        time: Time,
+        mut answer: impl FnMut(&Request<'_>, Verdict<'_>) -> T,
+    ) -> Result<Vec<Result<T>>> {
+        match &self.0 {
+            Backend::Memory(store) => {
+                let decide =
+                    |request| store.decide_request(request, mode, time, |verdict| answer(request, verdict));
+                Ok(requests.iter().map(decide).collect())
+            }
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => {
+                let groups: Vec<Group<'_>> =
+                    requests.iter().map(|request| Group { charges: request.charges().collect() }).collect();
+                let outcomes = store.decide(&groups, mode, time)?;
+                let told = requests.iter().zip(outcomes);
+                Ok(told.map(|(request, outcome)| Ok(answer(request, outcome?.verdict()))).collect())
+            }
+        }
+    }
+
     /// Decides the groups in their order, each all or nothing.
     pub(crate) fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
         match &self.0 {

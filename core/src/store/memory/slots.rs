@@ -89,7 +89,10 @@ impl Slots {
                     self.slots.get(slot..).and_then(|rest| rest.iter().position(Option::is_none))
                 && slot + free + 1 < self.slots.len()
             {
-                self.slots[slot..=slot + free].rotate_right(1);
+                // The empty slot moves to its place; nearly always a few steps.
+                for empty in (slot..slot + free).rev() {
+                    self.slots.swap(empty, empty + 1);
+                }
                 self.slots[slot] = Some(Entry { fingerprint, state });
                 self.filled += 1;
                 return;

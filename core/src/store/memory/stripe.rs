@@ -21,9 +21,11 @@ use crate::clock::{Now, Time};
 use crate::store::bucket::Fingerprint;
 use crate::store::fork::Held;
 
-/// How often a held lock is looked at before its holder is thought not to be running.
-const SPINS: u32 = 100;
-const YIELDS: u32 = 120;
+/// How often a held lock is looked at, at first at short intervals, before its holder is thought not to
+/// be running.
+const FIRST_SPINS: u32 = 16;
+const DOUBLINGS: u32 = 4;
+const YIELDS: u32 = 20;
 const SLEEP: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
@@ -72,21 +74,23 @@ impl Stripe {
         version & 1 == 0 && taken(version).is_ok()
     }
 
+    /// Waits for the holder: each time twice as long, so that it can do more than one thing before the
+    /// cache line moves here; then as one whose holder seems not to be running.
     #[cold]
     fn lock_held(&self) -> Guard<'_> {
         let mut tries = 0;
         loop {
+            match tries {
+                ..=DOUBLINGS => (0..FIRST_SPINS << tries).for_each(|_| hint::spin_loop()),
+                ..=YIELDS => thread::yield_now(),
+                _ => thread::sleep(SLEEP),
+            }
+            tries += 1;
             let version = self.version.load(Ordering::Relaxed);
             if self.take(version) {
                 let guard = Guard { stripe: self, version };
                 guard.forget();
                 return guard;
-            }
-            tries += 1;
-            match tries {
-                ..=SPINS => hint::spin_loop(),
-                ..=YIELDS => thread::yield_now(),
-                _ => thread::sleep(SLEEP),
             }
         }
     }
