@@ -119,7 +119,7 @@ impl Decision {
 
     /// Every limit's standing, in the order of the policy; the block's alone where the key is blocked.
     #[inline]
-    pub fn standings(&self) -> impl ExactSizeIterator<Item = Standing<'_>> {
+    pub fn standings(&self) -> impl ExactSizeIterator<Item = Standing<'_>> + Clone {
         self.told().standings()
     }
 

@@ -243,7 +243,7 @@ impl<'a> Told<'a> {
     }
 
     /// Every limit's standing, in the order of the policy; the block's alone where the key is blocked.
-    pub fn standings(self) -> impl ExactSizeIterator<Item = Standing<'a>> {
+    pub fn standings(self) -> impl ExactSizeIterator<Item = Standing<'a>> + Clone {
         (0..self.bare.seen.len()).map(move |place| {
             if self.is_blocked() {
                 return self.decided();
@@ -262,7 +262,7 @@ impl<'a> Told<'a> {
             (Algorithm::LeakyBucket(_), Seen::Bucket(tat)) => Some(tat.0),
             _ => None,
         };
-        let full_at = self.policy.limits().iter().zip(&self.bare.seen).filter_map(full_at).last();
+        let full_at = self.policy.limits().iter().zip(&self.bare.seen).filter_map(full_at).next_back();
         Some(Receipt {
             at: self.bare.now,
             cost,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::clock::Clock;
 use crate::decision::Decision;
 use crate::limiter::Limiter;
+use crate::told::BareDecision;
 use crate::{Result, duration};
 
 /// How often a place under a concurrency limit is asked for: a release is not announced.
@@ -46,12 +47,11 @@ impl Limiter {
 
 /// What a waiter does next.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is matched at once, and a box would cost more")]
-pub enum Step {
+pub enum Step<D = Decision> {
     /// Sleep so long, then ask for the next step. Never on a manual clock: that was advanced.
     Sleep(Duration),
     /// This is the answer: admitted and due, or refused.
-    Done(Decision),
+    Done(D),
 }
 
 /// A request that waits to be admitted; see [`Limiter::wait`].
@@ -66,7 +66,7 @@ pub struct Waiter {
     /// How long it has waited on a manual clock.
     advanced: Duration,
     /// An admitted decision whose turn comes after the sleep.
-    admitted: Option<Decision>,
+    admitted: Option<BareDecision>,
 }
 
 impl Waiter {
@@ -88,6 +88,17 @@ impl Waiter {
     /// As [`Limiter::acquire`], `closed` as soon as the limiter is, and `invalid_argument` for a timeout of
     /// less than a microsecond.
     pub fn step(&mut self) -> Result<Step> {
+        Ok(match self.step_bare()? {
+            Step::Sleep(wait) => Step::Sleep(wait),
+            Step::Done(bare) => Step::Done(self.limiter.complete(&self.key, bare)),
+        })
+    }
+
+    /// [`step`](Self::step) for a binding that keeps the key and the limiter itself.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn step_bare(&mut self) -> Result<Step<BareDecision>> {
         if let Some(timeout) = self.timeout {
             duration::to_micros("timeout", timeout)?;
         }
@@ -96,7 +107,7 @@ impl Waiter {
             if let Some(decision) = self.admitted.take() {
                 return Ok(Step::Done(decision));
             }
-            let decision = self.limiter.acquire(&self.key, self.cost)?;
+            let decision = self.limiter.acquire_bare_at(&self.key, self.cost, self.limiter.read_clock()?)?;
             let Some(wait) = self.next_wait(&decision) else { return Ok(Step::Done(decision)) };
             if decision.allowed() {
                 self.admitted = Some(decision);
@@ -108,7 +119,8 @@ impl Waiter {
     }
 
     /// How long to wait; none when the decision is the answer.
-    fn next_wait(&self, decision: &Decision) -> Option<Duration> {
+    fn next_wait(&self, decision: &BareDecision) -> Option<Duration> {
+        let decision = self.limiter.tell(decision);
         let manual = matches!(self.limiter.clock(), Clock::Manual(_));
         let waited = if manual { self.advanced } else { self.begun.elapsed() };
         let left = self.timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(waited));
@@ -116,7 +128,7 @@ impl Waiter {
             return Some(decision.delay()).filter(|&delay| !delay.is_zero() && delay <= left);
         }
         let wait = decision.retry_after()?;
-        if !manual && decision.told().decided_by_concurrency() {
+        if !manual && decision.decided_by_concurrency() {
             // A release may come at any time, so that the wait is not beyond the timeout.
             return Some(wait.min(POLL).min(left)).filter(|wait| !wait.is_zero());
         }

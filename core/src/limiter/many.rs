@@ -1,12 +1,12 @@
 //! Several keys in one step.
 
-use super::Limiter;
+use super::{Inner, Limiter};
 use crate::clock::Time;
 use crate::decision::Decision;
 use crate::stats::Ended;
 use crate::store::charge::{Mode, Request, Verdict};
 use crate::told::BareDecision;
-use crate::{Error, ErrorKind, Result, key};
+use crate::{Error, Result, key};
 
 impl Limiter {
     /// Acquires for several keys in one step: each key with its cost is all or nothing for itself, in
@@ -23,34 +23,48 @@ impl Limiter {
     /// # Errors
     /// As [`acquire_many`](Self::acquire_many).
     pub fn acquire_many_at<K: AsRef<[u8]>>(&self, items: &[(K, u64)], time: Time) -> Result<Vec<Decision>> {
+        let decided = self.acquire_many_bare_at(items, time)?;
+        Ok(items.iter().zip(decided).map(|((key, _), bare)| self.complete(key, bare)).collect())
+    }
+
+    /// [`acquire_many_at`](Self::acquire_many_at) for a binding that keeps the keys and the limiter itself.
+    ///
+    /// # Errors
+    /// As [`acquire_many`](Self::acquire_many).
+    pub fn acquire_many_bare_at<K: AsRef<[u8]>>(
+        &self,
+        items: &[(K, u64)],
+        time: Time,
+    ) -> Result<Vec<BareDecision>> {
         self.check_open()?;
-        let named = |index: usize, error: Error| Error::new(error.kind(), format!("item {index}: {error}"));
+        let named = |index: usize, error: &Error| Error::new(error.kind(), format!("item {index}: {error}"));
         for (index, (key, cost)) in items.iter().enumerate() {
             key::check(key.as_ref())
                 .and_then(|()| key::check_cost(*cost))
-                .map_err(|error| named(index, error))?;
+                .map_err(|error| named(index, &error))?;
         }
-        let buckets = self.inner.policy.buckets();
+        let Inner { policy, counters, origin, .. } = &*self.inner;
+        let buckets = policy.buckets();
         let requests = items.iter().map(|(key, cost)| Request { buckets, key: key.as_ref(), cost: *cost });
         let requests: Vec<Request<'_>> = requests.collect();
         let decide = |request: &Request<'_>, verdict: Verdict<'_>| {
-            let Request { key, cost, .. } = *request;
-            let policy = &self.inner.policy;
-            let bare = BareDecision::new(policy, cost, Mode::Acquire, verdict, self.inner.origin);
-            Decision::new(self.policy_apart(), key, bare)
+            BareDecision::new(policy, request.cost, Mode::Acquire, verdict, *origin)
         };
-        let mut decided = self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide)?;
-        let Some(index) = decided.iter().position(Result::is_err) else {
+        let decided = self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide)?;
+        let failures = decided.iter().enumerate();
+        let failed = failures.find_map(|(index, one)| one.as_ref().err().map(|error| named(index, error)));
+        let Some(failed) = failed else {
             let decisions = decided.into_iter().collect::<Result<Vec<_>>>()?;
-            decisions.iter().for_each(|decision| self.inner.counters.count(decision.told().ended()));
+            decisions.iter().for_each(|decision| counters.count(self.tell(decision).ended()));
             return Ok(decisions);
         };
-        self.inner.counters.count(Ended::Error);
-        let failed = decided.swap_remove(index).err();
+        counters.count(Ended::Error);
         // The last first, as a queue is left.
-        for decision in decided.iter().rev().flatten() {
-            self.undo(decision, time)?;
+        for ((key, _), one) in items.iter().zip(&decided).rev() {
+            if let Ok(decision) = one {
+                self.undo(key.as_ref(), decision, time)?;
+            }
         }
-        Err(failed.map_or_else(|| Error::new(ErrorKind::Internal, "no error"), |error| named(index, error)))
+        Err(failed)
     }
 }

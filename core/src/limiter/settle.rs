@@ -134,9 +134,9 @@ impl Limiter {
     }
 
     /// Takes back what was admitted but never told.
-    pub(super) fn undo(&self, decision: &Decision, time: Time) -> Result<()> {
-        let Some(receipt) = self.settle(decision.bare())? else { return Ok(()) };
-        let group = self.inner.policy.group(decision.key(), receipt.cost);
+    pub(super) fn undo(&self, key: &[u8], decision: &BareDecision, time: Time) -> Result<()> {
+        let Some(receipt) = self.settle(decision)? else { return Ok(()) };
+        let group = self.inner.policy.group(key, receipt.cost);
         let refund = Refund { charges: &group.charges, receipt, undo: true };
         self.inner.store.refund(&refund, time).map(|_| ())
     }

@@ -54,6 +54,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The answer to a request: an outcome before it is put away.
+#[derive(Clone, Copy)]
 pub(crate) struct Verdict<'a> {
     pub admitted: bool,
     pub now: Now,

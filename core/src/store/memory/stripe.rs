@@ -24,7 +24,7 @@ use crate::store::fork::Held;
 /// How often a held lock is looked at, at first at short intervals, before its holder is thought not to
 /// be running.
 const FIRST_SPINS: u32 = 16;
-const DOUBLINGS: u32 = 4;
+const DOUBLINGS: u32 = 5;
 const YIELDS: u32 = 20;
 const SLEEP: Duration = Duration::from_micros(50);
 
@@ -80,10 +80,12 @@ impl Stripe {
     fn lock_held(&self) -> Guard<'_> {
         let mut tries = 0;
         loop {
-            match tries {
-                ..=DOUBLINGS => (0..FIRST_SPINS << tries).for_each(|_| hint::spin_loop()),
-                ..=YIELDS => thread::yield_now(),
-                _ => thread::sleep(SLEEP),
+            if tries < DOUBLINGS {
+                (0..FIRST_SPINS << tries).for_each(|_| hint::spin_loop());
+            } else if tries < YIELDS {
+                thread::yield_now();
+            } else {
+                thread::sleep(SLEEP);
             }
             tries += 1;
             let version = self.version.load(Ordering::Relaxed);

@@ -51,6 +51,14 @@ pub(super) struct Table {
     since_sweep: usize,
 }
 
+/// What a look at a few states found.
+enum Sample {
+    /// One that said nothing, and was forgotten.
+    Forgotten,
+    /// Which of them owes least, how much and where; none where there are none.
+    Least(Option<(u128, usize)>),
+}
+
 impl Table {
     pub fn get_mut(&mut self, fingerprint: Fingerprint) -> Option<&mut State> {
         match self.slots.find(fingerprint) {
@@ -86,7 +94,7 @@ impl Table {
 
     /// Whether there is room for one more, or is after forgetting what says nothing.
     pub fn has_room(&mut self, now: Now, bounds: &Bounds) -> bool {
-        !bounds.are_reached() || self.sample(now, bounds).0 > 0
+        !bounds.are_reached() || matches!(self.sample(now, bounds), Sample::Forgotten)
     }
 
     pub fn block(&mut self, key: Fingerprint, end: u64) {
@@ -129,10 +137,7 @@ impl Table {
     /// Makes a place for a new state in a store that is full: first by what says nothing, then by the
     /// state of a sample that owes least. False when that is the new one.
     fn evict(&mut self, new: &State, now: Now, bounds: &Bounds) -> bool {
-        let (spent, least) = self.sample(now, bounds);
-        if spent > 0 {
-            return true;
-        }
+        let Sample::Least(least) = self.sample(now, bounds) else { return true };
         // Something that says nothing may lie elsewhere: a look at all of it, so seldom that it costs no
         // more than a few looks each time.
         self.since_sweep += 1;
@@ -147,21 +152,21 @@ impl Table {
         true
     }
 
-    /// Goes on through the table for a few states: how many of them said nothing and were
-    /// forgotten, and which of the others owes least, with its debt.
-    fn sample(&mut self, now: Now, bounds: &Bounds) -> (usize, Option<(u128, usize)>) {
-        let (mut least, mut seen, mut spent) = (None, 0, 0);
+    /// Goes on through the table for a few states, until one says nothing, which is forgotten: only
+    /// that one, so that each part of the store gives up as many as come to it.
+    fn sample(&mut self, now: Now, bounds: &Bounds) -> Sample {
+        let (mut least, mut seen) = (None, 0);
         for _ in 0..self.slots.slots() {
-            let next = self.cursor.wrapping_add(1);
+            let next = self.cursor + 1;
             self.cursor = if next < self.slots.slots() { next } else { 0 };
             let Some(state) = self.slots.get(self.cursor) else { continue };
-            let debt = state.debt(now);
             if state.is_spent(now) {
-                // The next one may move into this slot, and is met there.
                 self.slots.remove(self.cursor);
-                self.cursor = self.cursor.wrapping_sub(1);
-                spent += 1;
-            } else if least.is_none_or(|(least, _)| debt < least) {
+                bounds.left(1);
+                return Sample::Forgotten;
+            }
+            let debt = state.debt(now);
+            if least.is_none_or(|(least, _)| debt < least) {
                 least = Some((debt, self.cursor));
             }
             seen += 1;
@@ -169,7 +174,6 @@ impl Table {
                 break;
             }
         }
-        bounds.left(spent);
-        (spent, least.filter(|_| spent == 0))
+        Sample::Least(least)
     }
 }
