@@ -38,8 +38,8 @@ pub struct mirab_standing {
 
 const _: () = assert!(size_of::<mirab_standing>() == 64);
 
-impl From<&Standing> for mirab_standing {
-    fn from(standing: &Standing) -> Self {
+impl From<Standing<'_>> for mirab_standing {
+    fn from(standing: Standing<'_>) -> Self {
         Self {
             limit: standing.limit,
             used: standing.used,
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn mirab_limiter_acquire_with_standings(
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
         let decision = limiter.inner.acquire(key, natural(cost, "cost")?)?;
         out.write(mirab_decision::new(&decision, limiter));
-        standings.write(decision.standings().iter().cycle().map(mirab_standing::from));
+        standings.write(decision.standings().cycle().map(mirab_standing::from));
         Ok(())
     })
 }
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn mirab_limiter_peek_with_standings(
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
         let decision = limiter.inner.peek(key, natural(cost, "cost")?)?;
         out.write(mirab_decision::new(&decision, limiter));
-        standings.write(decision.standings().iter().cycle().map(mirab_standing::from));
+        standings.write(decision.standings().cycle().map(mirab_standing::from));
         Ok(())
     })
 }
