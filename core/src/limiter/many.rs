@@ -51,9 +51,8 @@ impl Limiter {
             BareDecision::new(policy, request.cost, Mode::Acquire, verdict, *origin)
         };
         let decided = self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide)?;
-        let failures = decided.iter().enumerate();
-        let failed = failures.find_map(|(index, one)| one.as_ref().err().map(|error| named(index, error)));
-        let Some(failed) = failed else {
+        let mut each = decided.iter().enumerate();
+        let Some(failed) = each.find_map(|(index, one)| Some(named(index, one.as_ref().err()?))) else {
             let decisions = decided.into_iter().collect::<Result<Vec<_>>>()?;
             decisions.iter().for_each(|decision| counters.count(self.tell(decision).ended()));
             return Ok(decisions);
