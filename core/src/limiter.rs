@@ -127,7 +127,7 @@ impl Limiter {
     /// As [`acquire`](Self::acquire).
     #[inline]
     pub fn acquire_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire)
+        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| bare)
     }
 
     /// [`peek_at`](Self::peek_at) for a binding that keeps the key and the limiter itself.
@@ -136,7 +136,38 @@ impl Limiter {
     /// As [`acquire`](Self::acquire).
     #[inline]
     pub fn peek_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Peek)
+        self.decide_bare(key.as_ref(), cost, time, Mode::Peek, |bare| bare)
+    }
+
+    /// [`acquire_at`](Self::acquire_at) for a binding that keeps nothing: `tell` makes of the decision what it
+    /// needs, where the decision was made.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn acquire_told_at<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: u64,
+        time: Time,
+        tell: impl FnOnce(Told<'_>) -> T,
+    ) -> Result<T> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| tell(self.tell(&bare)))
+    }
+
+    /// [`peek_at`](Self::peek_at) for a binding that keeps nothing, as [`acquire_told_at`](Self::acquire_told_at).
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn peek_told_at<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: u64,
+        time: Time,
+        tell: impl FnOnce(Told<'_>) -> T,
+    ) -> Result<T> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Peek, |bare| tell(self.tell(&bare)))
     }
 
     /// What a bare decision of this limiter tells. (One of a limiter with fewer limits may tell nonsense.)
@@ -187,17 +218,25 @@ impl Limiter {
 
     #[inline]
     fn decide(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<Decision> {
-        self.decide_bare(key, cost, time, mode).map(|bare| Decision::new(self.policy_apart(), key, bare))
+        self.decide_bare(key, cost, time, mode, |bare| Decision::new(self.policy_apart(), key, bare))
     }
 
+    /// Decides, and answers what `answer` makes of the decision.
     #[inline]
-    fn decide_bare(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<BareDecision> {
-        let Inner { policy, counters, origin, .. } = &*self.inner;
+    fn decide_bare<T>(
+        &self,
+        key: &[u8],
+        cost: u64,
+        time: Time,
+        mode: Mode,
+        answer: impl FnOnce(BareDecision) -> T,
+    ) -> Result<T> {
+        let Inner { counters, origin, .. } = &*self.inner;
         let decided = self.ask(key, cost, mode, time, |verdict| {
             if mode == Mode::Acquire {
                 counters.count(self.ended(&verdict, cost));
             }
-            BareDecision::new(policy, cost, mode, verdict, *origin)
+            answer(BareDecision::new(cost, mode, verdict, *origin))
         });
         if decided.is_err() && mode == Mode::Acquire {
             counters.count(Ended::Error);

@@ -23,8 +23,8 @@ pub struct BareDecision {
     lease: Lease,
     cost: u64,
     origin: u32,
-    /// The place of the limit that decided, where no block did.
-    deciding: u8,
+    /// The place of the limit that decided, where no block did; of several found when it is asked.
+    deciding: AtomicU8,
     mode: Mode,
     admitted: bool,
     held: AtomicU8,
@@ -32,6 +32,9 @@ pub struct BareDecision {
 
 /// It is made for every request: what a processor moves in a few steps.
 const _: () = assert!(size_of::<BareDecision>() == 88);
+
+/// The place where it was not asked yet: a policy has at most 16 limits.
+const UNASKED: u8 = u8::MAX;
 
 // What it took: can be given back, was, or is the original's to give back.
 const OPEN: u8 = 0;
@@ -48,23 +51,14 @@ pub struct Told<'a> {
 
 impl BareDecision {
     #[inline]
-    pub(crate) fn new(policy: &Policy, cost: u64, mode: Mode, verdict: Verdict<'_>, origin: u32) -> Self {
+    pub(crate) fn new(cost: u64, mode: Mode, verdict: Verdict<'_>, origin: u32) -> Self {
         let Verdict { admitted, now, seen, lease } = verdict;
-        let mut bare = Self {
-            now,
-            seen: SmallVec::from_slice(seen),
-            lease,
-            cost,
-            origin,
-            deciding: 0,
-            mode,
-            admitted,
-            held: AtomicU8::new(OPEN),
+        let (seen, deciding) = match seen {
+            [only] => (SmallVec::from_buf([*only]), 0),
+            _ => (SmallVec::from_slice(seen), UNASKED),
         };
-        if bare.seen.len() > 1 {
-            bare.deciding = bare.told(policy).strictest();
-        }
-        bare
+        let (deciding, held) = (AtomicU8::new(deciding), AtomicU8::new(OPEN));
+        Self { now, seen, lease, cost, origin, deciding, mode, admitted, held }
     }
 
     /// What it tells under its policy.
@@ -88,7 +82,8 @@ impl BareDecision {
 /// A clone tells the same, but holds nothing that could be given back.
 impl Clone for BareDecision {
     fn clone(&self) -> Self {
-        Self { seen: self.seen.clone(), held: AtomicU8::new(CLONED), ..*self }
+        let deciding = AtomicU8::new(self.deciding.load(Ordering::Relaxed));
+        Self { seen: self.seen.clone(), deciding, held: AtomicU8::new(CLONED), ..*self }
     }
 }
 
@@ -112,7 +107,12 @@ impl<'a> Told<'a> {
 
     #[inline]
     fn deciding(self) -> usize {
-        usize::from(self.bare.deciding)
+        let mut place = self.bare.deciding.load(Ordering::Relaxed);
+        if place == UNASKED {
+            place = self.strictest();
+            self.bare.deciding.store(place, Ordering::Relaxed);
+        }
+        usize::from(place)
     }
 
     fn refuses(self, place: usize) -> bool {

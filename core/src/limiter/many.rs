@@ -48,7 +48,7 @@ impl Limiter {
         let requests = items.iter().map(|(key, cost)| Request { buckets, key: key.as_ref(), cost: *cost });
         let requests: Vec<Request<'_>> = requests.collect();
         let decide = |request: &Request<'_>, verdict: Verdict<'_>| {
-            BareDecision::new(policy, request.cost, Mode::Acquire, verdict, *origin)
+            BareDecision::new(request.cost, Mode::Acquire, verdict, *origin)
         };
         let decided = self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide)?;
         let mut each = decided.iter().enumerate();
