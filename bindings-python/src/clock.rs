@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mirab::{Clock, Error, ErrorKind, ManualClock, Time};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -64,6 +65,14 @@ impl HostClock {
     /// Reads it once. What the callable raises is passed on as it is.
     pub fn read(&self, py: Python<'_>) -> PyResult<Time> {
         Time::given_us(self.read_us(py)?).map_err(raise)
+    }
+
+    /// Tells the garbage collector what is called: a method, it may be, of what holds the limiter.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Callable(read) => visit.call(read),
+            Self::Module(_) => Ok(()),
+        }
     }
 
     /// Reads it for the core, which knows no exceptions: what is raised waits here for `raised`.

@@ -119,16 +119,19 @@ pub fn items_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAn
             shown(given)
         )));
     };
-    all.enumerate()
-        .map(|(index, item)| item_of(&item?).map_err(|error| at_index(given.py(), index, error)))
-        .collect()
+    // Not collected: the iterator would be asked for its length, which loads a module.
+    let mut items = Vec::new();
+    for (index, item) in all.enumerate() {
+        items.push(item_of(item?).map_err(|error| at_index(given.py(), index, error))?);
+    }
+    Ok(items)
 }
 
-fn item_of<'py>(item: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> {
-    let (key, cost) = match item.cast::<PyTuple>() {
-        Err(_) => (item.clone(), Cost(1)),
+fn item_of(item: Bound<'_, PyAny>) -> PyResult<(Bound<'_, PyAny>, u64)> {
+    let (key, cost) = match item.cast_into::<PyTuple>() {
+        Err(other) => (other.into_inner(), Cost(1)),
         Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?.extract()?),
-        Ok(_) => return Err(invalid_argument(format!("{}: it must be a key or (key, cost)", shown(item)))),
+        Ok(odd) => return Err(invalid_argument(format!("{}: it must be a key or (key, cost)", shown(&odd)))),
     };
     key_bytes(&key)?;
     Ok((key, cost.0))
@@ -142,9 +145,9 @@ fn at_index(py: Python<'_>, index: usize, error: PyErr) -> PyErr {
     error
 }
 
-/// Seconds as Python counts them. Whole microseconds survive the way there and back.
+/// Seconds as Python counts them. Whole microseconds survive the way there and back: they are below 2^53.
 pub fn seconds(duration: Duration) -> f64 {
-    duration.as_micros() as f64 / 1e6
+    duration.as_micros() as u64 as f64 / 1e6
 }
 
 /// The value as an error shows it: its repr, cut when it is long.

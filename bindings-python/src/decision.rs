@@ -1,6 +1,7 @@
 //! `Decision`: what the core answered, with durations in seconds.
 
 use mirab::{BareDecision, Told};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
@@ -117,12 +118,18 @@ impl PyDecision {
 
     /// Where each limit of the policy stands, in the policy's order.
     #[getter]
-    fn standings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.told().standings().map(|told| PyStanding::new(py, &told)))
+    fn standings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let places = 0..slf.get().told().standings().len();
+        PyTuple::new(slf.py(), places.map(|place| PyStanding::new(slf, place)))
     }
 
     fn __bool__(&self) -> bool {
         self.bare.allowed()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.limiter)?;
+        visit.call(&self.key)
     }
 
     fn __repr__(&self) -> String {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use mirab::{BareDecision, Error, Limiter, OnStoreFailure, Result, Step, Time};
+use mirab::{BareDecision, Error, Limiter, OnStoreFailure, Step, Time};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -220,6 +221,10 @@ impl PyLimiter {
         self.close(py);
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.clock.as_ref().map_or(Ok(()), |clock| clock.traverse(&visit))
+    }
+
     fn __repr__(&self) -> String {
         format!("<mirab.Limiter {:?} on {}>", self.core.policy().to_string(), self.core.store().kind())
     }
@@ -234,7 +239,7 @@ impl PyLimiter {
     fn call<T: Send>(
         &self,
         py: Python<'_>,
-        operation: impl FnOnce(&Limiter, Time) -> Result<T> + Send,
+        operation: impl FnOnce(&Limiter, Time) -> mirab::Result<T> + Send,
     ) -> PyResult<T> {
         let time = match &self.clock {
             Some(clock) => clock.read(py)?,
@@ -247,7 +252,7 @@ impl PyLimiter {
     fn run<T: Send>(
         &self,
         py: Python<'_>,
-        operation: impl FnOnce(&Limiter) -> Result<T> + Send,
+        operation: impl FnOnce(&Limiter) -> mirab::Result<T> + Send,
     ) -> PyResult<T> {
         if self.local { operation(&self.core) } else { py.detach(|| operation(&self.core)) }
             .map_err(|error: Error| raised().unwrap_or_else(|| raise(error)))

@@ -1,49 +1,81 @@
 //! `Standing`: where one limit of a decision's policy stands, with durations in seconds.
 
 use mirab::Standing;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::convert::seconds;
+use crate::decision::PyDecision;
 
 /// Where one limit of a policy stands.
-#[pyclass(frozen, get_all, module = "mirab", name = "Standing")]
+#[pyclass(frozen, module = "mirab", name = "Standing")]
 pub struct PyStanding {
-    /// The name of the limit: its own, else its notation.
-    limit_name: Py<PyString>,
-    /// Its capacity.
-    limit: u64,
-    /// Units in use.
-    used: u64,
-    /// Units left, never negative.
-    remaining: u64,
-    /// Seconds until nothing is in use.
-    reset_after: f64,
-    /// Seconds until `remaining` grows by one; None when nothing is in use.
-    next_after: Option<f64>,
+    /// What it is told from, when it is asked.
+    decision: Py<PyDecision>,
+    place: usize,
 }
 
 impl PyStanding {
-    pub fn new(py: Python<'_>, told: &Standing<'_>) -> Self {
-        Self {
-            limit_name: PyString::new(py, told.name()).unbind(),
-            limit: told.limit,
-            used: told.used,
-            remaining: told.remaining,
-            reset_after: seconds(told.reset_after),
-            next_after: told.next_after.map(seconds),
-        }
+    pub fn new(decision: &Bound<'_, PyDecision>, place: usize) -> Self {
+        Self { decision: decision.clone().unbind(), place }
+    }
+
+    fn told(&self) -> Standing<'_> {
+        self.decision.get().told().standing(self.place)
     }
 }
 
 #[pymethods]
 impl PyStanding {
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let Self { limit_name, limit, used, remaining, reset_after, .. } = self;
-        let name = limit_name.bind(py).to_string_lossy();
+    /// The name of the limit: its own, else its notation.
+    #[getter]
+    fn limit_name(&self) -> &str {
+        self.told().name()
+    }
+
+    /// Its capacity.
+    #[getter]
+    fn limit(&self) -> u64 {
+        self.told().limit
+    }
+
+    /// Units in use.
+    #[getter]
+    fn used(&self) -> u64 {
+        self.told().used
+    }
+
+    /// Units left, never negative.
+    #[getter]
+    fn remaining(&self) -> u64 {
+        self.told().remaining
+    }
+
+    /// Seconds until nothing is in use.
+    #[getter]
+    fn reset_after(&self) -> f64 {
+        seconds(self.told().reset_after)
+    }
+
+    /// Seconds until `remaining` grows by one; None when nothing is in use.
+    #[getter]
+    fn next_after(&self) -> Option<f64> {
+        self.told().next_after.map(seconds)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.decision)
+    }
+
+    fn __repr__(&self) -> String {
+        let told = self.told();
         format!(
-            "Standing(limit_name={name:?}, limit={limit}, used={used}, remaining={remaining}, \
-             reset_after={reset_after:?})",
+            "Standing(limit_name={:?}, limit={}, used={}, remaining={}, reset_after={:?})",
+            told.name(),
+            told.limit,
+            told.used,
+            told.remaining,
+            seconds(told.reset_after),
         )
     }
 }

@@ -1,39 +1,14 @@
 """Threads, and children of os.fork that use a limiter made before."""
 
-import os
-import signal
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from children import in_child
 from mirab import Limiter
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-
-
-def in_child(work: Callable[[], None], seconds: float = 15) -> None:
-    """Run `work` in a forked child, and end a child that hangs."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    pytest.fail("the child hung")
 
 
 def test_threads_pass_exactly_the_capacity(store_uri: str) -> None:
