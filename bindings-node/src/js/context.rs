@@ -91,11 +91,14 @@ impl<'a> Context<'a> {
 }
 
 /// A Node-API status as a result; `what` says what was tried.
+#[inline]
 pub(super) fn check(status: sys::napi_status, what: &str) -> Result<()> {
-    if status == sys::Status::napi_ok {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Internal, format!("Node-API status {status} while {what}")))
+    if status == sys::Status::napi_ok { Ok(()) } else { Err(failed(status, what)) }
+}
+
+#[cold]
+fn failed(status: sys::napi_status, what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("Node-API status {status} while {what}"))
 }
 
 /// What a caught panic becomes.
