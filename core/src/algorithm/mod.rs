@@ -324,7 +324,7 @@ impl Algorithm {
     }
 
     /// What is left now.
-    #[inline]
+    #[inline(always)]
     pub fn measure(&self, seen: &Seen, now: Now) -> Measure {
         match (self, seen) {
             (Self::TokenBucket(it) | Self::LeakyBucket(LeakyBucket { bucket: it }), Seen::Bucket(tat)) => {

@@ -103,7 +103,7 @@ impl TokenBucket {
         given
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn measure(&self, tat: Tat, now: u64) -> Measure {
         let Interval { p, .. } = self.interval;
         let owed = self.owed(tat, now);
