@@ -170,6 +170,37 @@ impl Limiter {
         self.decide_bare(key.as_ref(), cost, time, Mode::Peek, |bare| tell(self.tell(&bare)))
     }
 
+    /// [`acquire_bare_at`](Self::acquire_bare_at), but answers what `keep` makes of the decision where it was
+    /// made: an object of another language, which needs no copy.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn acquire_kept_at<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: u64,
+        time: Time,
+        keep: impl FnOnce(BareDecision) -> T,
+    ) -> Result<T> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, keep)
+    }
+
+    /// [`peek_bare_at`](Self::peek_bare_at), as [`acquire_kept_at`](Self::acquire_kept_at).
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn peek_kept_at<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: u64,
+        time: Time,
+        keep: impl FnOnce(BareDecision) -> T,
+    ) -> Result<T> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Peek, keep)
+    }
+
     /// What a bare decision of this limiter tells. (One of a limiter with fewer limits may tell nonsense.)
     #[inline]
     pub fn tell<'a>(&'a self, bare: &'a BareDecision) -> Told<'a> {

@@ -61,9 +61,9 @@ impl BareDecision {
         Self { now, seen, lease, cost, origin, deciding, mode, admitted, held }
     }
 
-    /// What it tells under its policy.
+    /// What it tells under the policy that decided. (Under one of fewer limits it may tell nonsense.)
     #[inline]
-    pub(crate) fn told<'a>(&'a self, policy: &'a Policy) -> Told<'a> {
+    pub fn told<'a>(&'a self, policy: &'a Policy) -> Told<'a> {
         Told { policy, bare: self }
     }
 

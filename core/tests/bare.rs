@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::limiter;
-use mirab::{ErrorKind, Limiter, Step, Store, Told};
+use mirab::{BareDecision, ErrorKind, Limiter, Step, Store, Told};
 
 const POLICY: &str = "5/minute; leaky_bucket: 4/minute queue 3; concurrency: 9 for 30s";
 
@@ -32,6 +32,9 @@ fn a_bare_decision_tells_what_a_whole_one_does() {
             assert_eq!(said(limiter.tell(&taken)), said(whole.told()));
             assert_eq!(limiter.peek_told_at("told", cost, time, said).unwrap(), said(limiter.tell(&peeked)));
             assert_eq!(limiter.acquire_told_at("told", cost, time, said).unwrap(), said(whole.told()));
+            let keep = |bare: BareDecision| said(limiter.tell(&bare));
+            assert_eq!(limiter.peek_kept_at("kept", cost, time, keep).unwrap(), said(limiter.tell(&peeked)));
+            assert_eq!(limiter.acquire_kept_at("kept", cost, time, keep).unwrap(), said(whole.told()));
             let completed = limiter.complete("bare", taken);
             assert_eq!((completed.key(), completed.allowed()), (&b"bare"[..], whole.allowed()));
         }
