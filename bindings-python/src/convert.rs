@@ -39,15 +39,18 @@ pub struct Cost(pub u64);
 impl FromPyObject<'_, '_> for Cost {
     type Error = PyErr;
 
+    #[inline]
     fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match integer(&value) {
-            Some(cost) => Ok(Self(cost)),
-            None => Err(invalid_argument(format!(
-                "cost {}: it must be an integer from 0 to 9007199254740992 (2^53)",
-                shown(&value)
-            ))),
-        }
+        integer(&value).map(Self).ok_or_else(|| no_cost(&value))
     }
+}
+
+#[cold]
+fn no_cost(given: &Bound<'_, PyAny>) -> PyErr {
+    invalid_argument(format!(
+        "cost {}: it must be an integer from 0 to 9007199254740992 (2^53)",
+        shown(given)
+    ))
 }
 
 /// Microseconds of a clock.

@@ -1,41 +1,48 @@
 //! `Decision`: what the core answered, with durations in seconds.
 
+use std::ffi::CStr;
+
 use mirab::{BareDecision, Told};
-use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
 
 use crate::convert::{key_bytes, seconds};
+use crate::limit::PyPolicy;
 use crate::limiter::PyLimiter;
-use crate::standing::PyStanding;
+use crate::raw::Kept;
+use crate::raw::class::{self, Field, Held, Named, NoMemory, field};
+use crate::standing::standing;
 
-/// The answer to one request. It is true exactly when the request is allowed.
-#[pyclass(frozen, module = "mirab", name = "Decision")]
-pub struct PyDecision {
-    /// Whether the request may pass.
-    // The interpreter reads it without a call.
-    #[pyo3(get)]
-    allowed: Py<PyBool>,
+/// What a `mirab.Decision` holds.
+pub struct Decision {
     bare: BareDecision,
-    /// The one that decided, and so knows what it says.
-    limiter: Py<PyLimiter>,
+    policy: Kept<PyPolicy>,
     /// A `str` or `bytes`: neither changes.
-    key: Py<PyAny>,
+    key: Kept<PyAny>,
 }
 
-impl PyDecision {
-    pub fn new(limiter: &Bound<'_, PyLimiter>, key: &Bound<'_, PyAny>, bare: BareDecision) -> Self {
-        Self {
-            allowed: PyBool::new(limiter.py(), bare.allowed()).to_owned().unbind(),
-            bare,
-            limiter: limiter.clone().unbind(),
-            key: key.clone().unbind(),
-        }
+/// A `mirab.Decision` of the limiter about the key.
+#[inline]
+pub fn decision<'py>(
+    limiter: &Bound<'py, PyLimiter>,
+    key: &Bound<'py, PyAny>,
+    bare: BareDecision,
+) -> Result<Bound<'py, PyAny>, NoMemory> {
+    let py = limiter.py();
+    let decision = Decision { bare, policy: Kept::new(limiter.get().policy().bind(py)), key: Kept::new(key) };
+    class::object(py, decision).map(Bound::into_any)
+}
+
+impl Decision {
+    /// What a `mirab.Decision` holds; none where it is something else.
+    pub fn of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Self> {
+        class::cast(object).map(|decision| class::held(decision.as_unbound()))
     }
 
     /// All that it tells.
     pub fn told(&self) -> Told<'_> {
-        self.limiter.get().core().tell(&self.bare)
+        self.bare.told(&self.policy.get().0)
     }
 
     pub fn bare(&self) -> &BareDecision {
@@ -48,91 +55,72 @@ impl PyDecision {
     }
 }
 
-#[pymethods]
-impl PyDecision {
-    /// The capacity of the limit that decided.
-    #[getter]
-    fn limit(&self) -> u64 {
-        self.told().limit()
-    }
+impl Held for Decision {
+    const NAME: &CStr = c"mirab.Decision";
+    const DOC: &CStr = c"The answer to one request. It is true exactly when the request is allowed.";
+    const TRUTH: Option<Named> = Some(Named { name: c"allowed", doc: c"Whether the request may pass." });
+    const FIELDS: &[Field<Self>] = &[
+        field!(c"limit", c"The capacity of the limit that decided.", it => it.told().limit()),
+        field!(
+            c"used",
+            c"Units in use: after an admission with its cost, on a refusal without.",
+            it => it.told().used()
+        ),
+        field!(c"remaining", c"Units left, never negative.", it => it.told().remaining()),
+        field!(
+            c"retry_after",
+            c"Seconds until the same cost is admitted if nobody else comes; None when allowed or never.",
+            it => it.told().retry_after().map(seconds)
+        ),
+        field!(c"reset_after", c"Seconds until nothing is in use.", it => seconds(it.told().reset_after())),
+        field!(
+            c"delay",
+            c"Seconds for which an admitted request should be held until its turn (leaky bucket), else 0.",
+            it => seconds(it.told().delay())
+        ),
+        field!(
+            c"limit_name",
+            c"The name of the limit that decided: its own, else its notation.",
+            it => it.told().limit_name()
+        ),
+        field!(
+            c"limit_index",
+            c"The place of the limit that decided in the policy, and in `standings`; None when blocked.",
+            it => it.told().limit_index()
+        ),
+        field!(
+            c"blocked",
+            c"Whether the key is blocked: then `limit_name` is \"block\", and `standings` hold only the block's.",
+            it => it.told().is_blocked()
+        ),
+        field!(
+            c"never",
+            c"Whether no wait would help: the cost is above the capacity, or the limit is `deny`.",
+            it => it.told().never()
+        ),
+        field!(
+            c"degraded",
+            c"Whether a fallback decided because the store could not.",
+            it => it.told().degraded()
+        ),
+        Field {
+            named: Named {
+                name: c"standings",
+                doc: c"Where each limit of the policy stands, in the policy's order.",
+            },
+            read: standings,
+        },
+    ];
 
-    /// Units in use: after an admission with its cost, on a refusal without.
-    #[getter]
-    fn used(&self) -> u64 {
-        self.told().used()
+    fn class() -> &'static PyOnceLock<Py<PyType>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        &CLASS
     }
-
-    /// Units left, never negative.
-    #[getter]
-    fn remaining(&self) -> u64 {
-        self.told().remaining()
-    }
-
-    /// Seconds until the same cost is admitted if nobody else comes; None when allowed or never.
-    #[getter]
-    fn retry_after(&self) -> Option<f64> {
-        self.told().retry_after().map(seconds)
-    }
-
-    /// Seconds until nothing is in use.
-    #[getter]
-    fn reset_after(&self) -> f64 {
-        seconds(self.told().reset_after())
-    }
-
-    /// Seconds for which an admitted request should be held until its turn (leaky bucket), else 0.
-    #[getter]
-    fn delay(&self) -> f64 {
-        seconds(self.told().delay())
-    }
-
-    /// The name of the limit that decided: its own, else its notation.
-    #[getter]
-    fn limit_name(&self) -> &str {
-        self.told().limit_name()
-    }
-
-    /// The place of the limit that decided in the policy, and in `standings`; None when blocked.
-    #[getter]
-    fn limit_index(&self) -> Option<usize> {
-        self.told().limit_index()
-    }
-
-    /// Whether the key is blocked: then `limit_name` is "block", and `standings` hold only the block's.
-    #[getter]
-    fn blocked(&self) -> bool {
-        self.told().is_blocked()
-    }
-
-    /// Whether no wait would help: the cost is above the capacity, or the limit is `deny`.
-    #[getter]
-    fn never(&self) -> bool {
-        self.told().never()
-    }
-
-    /// Whether a fallback decided because the store could not.
-    #[getter]
-    fn degraded(&self) -> bool {
-        self.told().degraded()
-    }
-
-    /// Where each limit of the policy stands, in the policy's order.
-    #[getter]
-    fn standings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let places = 0..slf.get().told().standings().len();
-        PyTuple::new(slf.py(), places.map(|place| PyStanding::new(slf, place)))
-    }
-
-    fn __bool__(&self) -> bool {
+    fn is_true(&self) -> bool {
         self.bare.allowed()
     }
 
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.limiter)?;
-        visit.call(&self.key)
-    }
-
-    fn __repr__(&self) -> String {
+    fn shown(&self) -> String {
         let decision = self.told();
         let wait = match decision.retry_after() {
             Some(wait) => format!(", retry_after={:?}", seconds(wait)),
@@ -153,4 +141,10 @@ impl PyDecision {
             decision.limit_name(),
         )
     }
+}
+
+fn standings<'py>(decision: &Bound<'py, Decision>) -> PyResult<Bound<'py, PyAny>> {
+    let places = 0..class::held(decision.as_unbound()).told().standings().len();
+    let standings = places.map(|place| standing(decision, place)).collect::<Result<Vec<_>, NoMemory>>()?;
+    PyTuple::new(decision.py(), standings).map(Bound::into_any)
 }

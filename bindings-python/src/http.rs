@@ -3,10 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use mirab::http::{self, Headers, Naming};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::convert::{key_bytes, shown};
-use crate::decision::PyDecision;
+use crate::decision::Decision;
 use crate::error::{invalid_argument, raise};
 
 /// The response headers that tell a decision, as (name, value) pairs.
@@ -18,17 +19,20 @@ use crate::error::{invalid_argument, raise};
 #[pyfunction]
 #[pyo3(signature = (decision, families, *, policy_name=None, partition_key=None, unix_now=None))]
 pub fn http_headers(
-    decision: &Bound<'_, PyDecision>,
+    decision: &Bound<'_, PyAny>,
     families: Vec<String>,
     policy_name: Option<&str>,
     partition_key: Option<&Bound<'_, PyAny>>,
     unix_now: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<(&'static str, String)>> {
+    let Some(decision) = Decision::of(decision) else {
+        return Err(PyTypeError::new_err(format!("decision {}: it must be a Decision", shown(decision))));
+    };
     let families: Vec<Headers> =
         families.into_iter().map(|family| family.parse()).collect::<Result<_, _>>().map_err(raise)?;
     let naming = Naming { policy_name, partition_key: partition_key.map(key_bytes).transpose()? };
     let now = unix_now.map_or(Ok(SystemTime::now()), instant)?;
-    Ok(http::headers(decision.get().told(), &families, &naming, now))
+    Ok(http::headers(decision.told(), &families, &naming, now))
 }
 
 fn instant(seconds: &Bound<'_, PyAny>) -> PyResult<SystemTime> {

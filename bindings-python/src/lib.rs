@@ -5,11 +5,13 @@
 
 mod clock;
 mod convert;
+mod deciding;
 mod decision;
 mod error;
 mod http;
 mod limit;
 mod limiter;
+mod raw;
 mod standing;
 mod stats;
 mod store;
@@ -20,10 +22,14 @@ mod wait;
 mod _mirab {
     use pyo3::prelude::*;
 
+    use super::deciding::{Acquire, Allow, Peek};
+    use super::decision::Decision;
+    use super::raw::class::class;
+    use super::raw::method;
+    use super::standing::Standing;
+
     #[pymodule_export]
     use super::clock::PyManualClock;
-    #[pymodule_export]
-    use super::decision::PyDecision;
     #[pymodule_export]
     use super::http::{client_key, http_headers};
     #[pymodule_export]
@@ -31,15 +37,19 @@ mod _mirab {
     #[pymodule_export]
     use super::limiter::PyLimiter;
     #[pymodule_export]
-    use super::standing::PyStanding;
-    #[pymodule_export]
     use super::stats::PyStats;
     #[pymodule_export]
     use super::store::PyStore;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("Decision", class::<Decision>(py)?)?;
+        module.add("Standing", class::<Standing>(py)?)?;
+        method::install::<Acquire>(py)?;
+        method::install::<Allow>(py)?;
+        method::install::<Peek>(py)?;
         super::error::export(module)
     }
 }

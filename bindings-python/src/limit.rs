@@ -257,6 +257,10 @@ fn one_value(value: &Bound<'_, PyAny>) -> PyResult<Policy> {
     )))
 }
 
+/// What the decisions of a limiter refer to: it keeps neither the limiter nor its store, nor its clock.
+#[pyclass(frozen, module = "mirab", name = "Policy")]
+pub struct PyPolicy(pub Policy);
+
 /// The policy as a tuple of limits.
 pub fn limits<'py>(policy: &Policy, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, policy.limits().iter().map(|limit| PyLimit(limit.clone())))

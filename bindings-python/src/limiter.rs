@@ -9,9 +9,10 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::clock::{HostClock, choose, raised};
 use crate::convert::{Cost, items_of, key_bytes, shown, span};
-use crate::decision::PyDecision;
+use crate::decision::{Decision, decision};
 use crate::error::{invalid_argument, raise};
-use crate::limit::{limits, policy};
+use crate::limit::{PyPolicy, limits, policy};
+use crate::raw::class::NoMemory;
 use crate::stats::PyStats;
 use crate::store::StoreArgument;
 use crate::wait::sleep;
@@ -22,6 +23,7 @@ use crate::wait::sleep;
 #[pyclass(frozen, subclass, module = "mirab", name = "Limiter")]
 pub struct PyLimiter {
     core: Limiter,
+    policy: Py<PyPolicy>,
     clock: Option<Arc<HostClock>>,
     /// Such a store never blocks, and a decision is shorter than giving up the GIL and taking it.
     local: bool,
@@ -52,33 +54,9 @@ impl PyLimiter {
             builder = builder.store(store);
         }
         let core = builder.build().map_err(raise)?;
+        let policy = Py::new(py, PyPolicy(core.policy().clone()))?;
         let local = core.store().is_local();
-        Ok(Self { core, clock, local })
-    }
-
-    /// Takes `cost` units of `key` if they are there; the Decision is true when they were.
-    #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
-    fn acquire(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, cost: Cost) -> PyResult<PyDecision> {
-        let bytes = key_bytes(key)?;
-        let bare = slf.get().call(slf.py(), |core, time| core.acquire_bare_at(bytes, cost.0, time))?;
-        Ok(PyDecision::new(slf, key, bare))
-    }
-
-    /// Like `acquire`, but answers only True or False; the fastest way to ask.
-    ///
-    /// What it takes of a `concurrency` limit cannot be released, and counts until it expires.
-    #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
-    fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: Cost) -> PyResult<bool> {
-        let key = key_bytes(key)?;
-        self.call(py, |core, time| core.allow_at(key, cost.0, time))
-    }
-
-    /// Whether `cost` would be admitted now, and what is left before taking it; takes nothing.
-    #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
-    fn peek(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, cost: Cost) -> PyResult<PyDecision> {
-        let bytes = key_bytes(key)?;
-        let bare = slf.get().call(slf.py(), |core, time| core.peek_bare_at(bytes, cost.0, time))?;
-        Ok(PyDecision::new(slf, key, bare))
+        Ok(Self { core, policy, clock, local })
     }
 
     /// Acquires for several keys in one step: `items` are keys, or (key, cost) pairs.
@@ -90,9 +68,8 @@ impl PyLimiter {
         let items =
             held.iter().map(|(key, cost)| Ok((key_bytes(key)?, *cost))).collect::<PyResult<Vec<_>>>()?;
         let decided = slf.get().call(slf.py(), |core, time| core.acquire_many_bare_at(&items, time))?;
-        let decisions =
-            decided.into_iter().zip(&held).map(|(bare, (key, _))| PyDecision::new(slf, key, bare));
-        PyList::new(slf.py(), decisions)
+        let decisions = decided.into_iter().zip(&held).map(|(bare, (key, _))| decision(slf, key, bare));
+        PyList::new(slf.py(), decisions.collect::<Result<Vec<_>, NoMemory>>()?)
     }
 
     /// Sleeps until `cost` units are admitted, and returns the last decision; never raises for a refusal.
@@ -103,18 +80,18 @@ impl PyLimiter {
         signature = (key, cost=Cost(1), timeout=None),
         text_signature = "($self, key, cost=1, timeout=None)"
     )]
-    fn wait(
-        slf: &Bound<'_, Self>,
-        key: &Bound<'_, PyAny>,
+    fn wait<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
         cost: Cost,
-        timeout: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyDecision> {
+        timeout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (py, limiter) = (slf.py(), slf.get());
         let timeout = timeout.map(|timeout| span("timeout", timeout)).transpose()?;
         let mut waiter = limiter.core.waiter(key_bytes(key)?, cost.0, timeout);
         loop {
             match limiter.run(py, |_| waiter.step_bare())? {
-                Step::Done(bare) => return Ok(PyDecision::new(slf, key, bare)),
+                Step::Done(bare) => return Ok(decision(slf, key, bare)?),
                 Step::Sleep(time) => sleep(py, &limiter.core, time)?,
             }
         }
@@ -235,21 +212,35 @@ impl PyLimiter {
         &self.core
     }
 
-    /// Reads a given clock once, with the GIL, then calls the core: without it when that may block.
-    fn call<T: Send>(
+    pub fn policy(&self) -> &Py<PyPolicy> {
+        &self.policy
+    }
+
+    /// Whether its store never blocks.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// The time that its clock shows. One of the interpreter's is read here, with the GIL.
+    pub fn time(&self, py: Python<'_>) -> PyResult<Time> {
+        match &self.clock {
+            Some(clock) => clock.read(py),
+            None => self.core.read_clock().map_err(raise),
+        }
+    }
+
+    /// Reads the clock once, then calls the core: without the GIL when that may block.
+    pub fn call<T: Send>(
         &self,
         py: Python<'_>,
         operation: impl FnOnce(&Limiter, Time) -> mirab::Result<T> + Send,
     ) -> PyResult<T> {
-        let time = match &self.clock {
-            Some(clock) => clock.read(py)?,
-            None => self.core.read_clock().map_err(raise)?,
-        };
+        let time = self.time(py)?;
         self.run(py, |core| operation(core, time))
     }
 
     /// Calls the core: without the GIL when that may block. What a given clock raises there is raised.
-    fn run<T: Send>(
+    pub fn run<T: Send>(
         &self,
         py: Python<'_>,
         operation: impl FnOnce(&Limiter) -> mirab::Result<T> + Send,
@@ -268,9 +259,9 @@ fn written_in_python<'py>(name: &str, limiter: &Bound<'py, PyLimiter>) -> PyResu
 
 /// The argument `decision` of the operation `what`: its key, and what the core knows of it.
 fn settled<'a>(what: &str, decision: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], &'a BareDecision)> {
-    match decision.cast::<PyDecision>() {
-        Ok(decision) => Ok((decision.get().key(decision.py())?, decision.get().bare())),
-        Err(_) => Err(invalid_argument(format!(
+    match Decision::of(decision) {
+        Some(held) => Ok((held.key(decision.py())?, held.bare())),
+        None => Err(invalid_argument(format!(
             "{what} {}: it must be the Decision that acquire returned",
             shown(decision)
         ))),

@@ -1,8 +1,12 @@
 """What a decision tells, and that nobody admits a refused request by habit."""
 
+import copy
+import pickle
+from typing import Any
+
 import pytest
 
-from mirab import Decision, Limiter, ManualClock, Refused
+from mirab import Decision, Limiter, ManualClock, Refused, Standing
 
 
 def refused() -> Decision:
@@ -56,6 +60,31 @@ def test_a_decision_is_frozen() -> None:
         decision.allowed = True  # type: ignore[misc]
     with pytest.raises(TypeError):
         Decision()
+
+
+@pytest.mark.parametrize("made", [refused(), refused().standings[0]], ids=repr)
+def test_the_classes_are_plain_values(made: Decision | Standing) -> None:
+    kind: Any = type(made)
+    assert kind in (Decision, Standing)
+    assert (kind.__module__, kind.__mro__) == ("mirab", (kind, object))
+    fields = [name for name in dir(kind) if not name.startswith("_")]
+    for name in fields:
+        assert getattr(kind, name).__doc__
+        with pytest.raises(AttributeError):
+            setattr(made, name, getattr(made, name))
+        with pytest.raises(AttributeError):
+            delattr(made, name)
+    with pytest.raises(AttributeError):
+        made.colour = "red"  # type: ignore[union-attr]
+    for copied in (copy.copy, pickle.dumps):
+        with pytest.raises(TypeError, match="pickle"):
+            copied(made)
+    with pytest.raises(TypeError):
+        kind()
+    with pytest.raises(TypeError):
+        type("Sub", (kind,), {})
+    assert bool(made) is (kind is Standing)
+    assert (made == made, made == refused(), len({made, made})) == (True, False, 1)  # noqa: PLR0124
 
 
 def test_repr() -> None:

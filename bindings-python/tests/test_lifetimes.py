@@ -1,14 +1,15 @@
-"""A decision refers to its limiter and its key: they live as long as it does, and no longer."""
+"""What a decision refers to lives as long as it does, and no longer."""
 
 import gc
 import os
+import sys
 import weakref
 from collections.abc import Callable
 
 import pytest
 
 from children import in_child
-from mirab import Decision, InvalidArgument, Limiter, ManualClock
+from mirab import Decision, InvalidArgument, Limiter, ManualClock, Standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
@@ -27,6 +28,7 @@ def waited(limiter: Limiter, key: str | bytes, cost: int) -> Decision:
     return limiter.wait(key, cost, timeout=1)
 
 
+FIELDS = [name for name in dir(Decision) if not name.startswith("_")]
 MAKERS = pytest.mark.parametrize("make", [acquired, acquired_with_others, waited])
 Maker = Callable[[Limiter, str | bytes, int], Decision]
 
@@ -90,10 +92,12 @@ def test_a_child_settles_what_its_parent_took(store_uri: str) -> None:
 
 
 class App:
-    """Has a limiter whose clock is a method, and what it decided last."""
+    """Has a limiter whose clock is a method of its own, and what was decided last."""
 
     def __init__(self) -> None:
-        self.last = Limiter("5/minute", clock=self.now).acquire("k").standings[0]
+        self.limiter = Limiter(POLICY, clock=self.now)
+        self.last = self.limiter.acquire("k")
+        self.standings = self.last.standings
 
     def now(self) -> float:
         return float(os.times().elapsed)
@@ -101,8 +105,45 @@ class App:
 
 def test_what_refers_to_itself_is_collected() -> None:
     app = App()
-    assert app.last.used == 1
+    assert app.last.used == app.standings[0].used == 1
     gone = weakref.ref(app)
     del app
     gc.collect()
     assert gone() is None
+
+
+def test_a_decision_keeps_neither_limiter_nor_store() -> None:
+    clock = weakref.WeakSet[Callable[[], float]]()
+
+    def limiter() -> Limiter:
+        def now() -> float:
+            return 1e9
+
+        clock.add(now)
+        return Limiter(POLICY, clock=now)
+
+    decision = limiter().acquire("k")
+    gc.collect()
+    assert not clock
+    assert decision.used == 1
+
+
+@MAKERS
+def test_nothing_is_left_behind(store_uri: str, make: Maker) -> None:
+    limiter, key = Limiter(POLICY, store_uri, clock=ManualClock()), f"user:{store_uri}"
+
+    def use() -> None:
+        decision = make(limiter, key, 1)
+        assert all(getattr(decision, name) is not decision for name in FIELDS)
+        assert {repr(standing) for standing in decision.standings}
+        limiter.refund(decision)
+
+    def references() -> list[int]:
+        gc.collect()
+        return [sys.getrefcount(thing) for thing in (limiter, key, Decision, Standing)]
+
+    use()
+    before = references()
+    for _ in range(50):
+        use()
+    assert references() == before

@@ -1,11 +1,25 @@
 """The operations of a limiter, on every store."""
 
 import enum
+import inspect
+from collections.abc import Callable
 from fractions import Fraction
+from typing import SupportsIndex
 
 import pytest
 
-from mirab import Closed, InvalidArgument, InvalidLimit, Limit, Limiter, ManualClock, Store, Unsupported
+from mirab import (
+    Closed,
+    Decision,
+    InvalidArgument,
+    InvalidLimit,
+    Limit,
+    Limiter,
+    ManualClock,
+    Refused,
+    Store,
+    Unsupported,
+)
 
 
 class Units(enum.IntEnum):
@@ -80,6 +94,66 @@ def test_a_context_manager_closes(store_uri: str) -> None:
 def test_an_exception_passes_through_the_context_manager() -> None:
     with pytest.raises(KeyError), Limiter("5/minute"):
         raise KeyError
+
+
+DECIDING = [Limiter.acquire, Limiter.allow, Limiter.peek]
+
+
+@pytest.mark.parametrize("method", DECIDING)
+def test_arguments_by_position_and_by_name(method: Callable[..., object]) -> None:
+    limiter = Limiter("5/minute")
+    assert list(inspect.signature(method).parameters) == ["self", "key", "cost"]
+    assert inspect.signature(limiter.allow).parameters["cost"].default == 1
+    by_name = getattr(limiter, method.__name__)
+    for call in (
+        lambda: method(limiter, "k"),
+        lambda: method(limiter, "k", 0),
+        lambda: by_name("k", cost=0),
+        lambda: by_name(key="k"),
+        lambda: by_name(cost=0, key="k"),
+        lambda: by_name(*["k"], cost=0),
+    ):
+        assert call()
+    assert limiter.stats().allowed in ({6} if method is not Limiter.peek else {0})
+
+
+@pytest.mark.parametrize("method", DECIDING)
+@pytest.mark.parametrize(
+    ("args", "names", "wrong"),
+    [
+        ((), {}, r"missing 1 required positional argument: 'key'"),
+        ((), {"cost": 1}, r"missing 1 required positional argument: 'key'"),
+        (("k", 1, 1), {}, r"takes from 1 to 2 positional arguments but 3 were given"),
+        (("k",), {"key": "k"}, r"got multiple values for argument 'key'"),
+        (("k", 1), {"cost": 1}, r"got multiple values for argument 'cost'"),
+        (("k",), {"costs": 1}, r"got an unexpected keyword argument 'costs'"),
+        (("k",), {"": 1}, r"got an unexpected keyword argument ''"),
+    ],
+)
+def test_wrong_calls(
+    method: Callable[..., object], args: tuple[object, ...], names: dict[str, object], wrong: str
+) -> None:
+    limiter = Limiter("5/minute")
+    with pytest.raises(TypeError, match=rf"^Limiter\.{method.__name__}\(\) {wrong}$"):
+        method(limiter, *args, **names)
+    for other in (None, 5, limiter.peek("k"), object):
+        with pytest.raises(TypeError):
+            method(other, "k")
+    with pytest.raises(TypeError):
+        method()
+    assert limiter.stats().allowed == 0
+
+
+def test_a_subclass_adds_to_the_methods() -> None:
+    class Doubled(Limiter):
+        def acquire(self, key: str | bytes, cost: SupportsIndex = 1) -> Decision:
+            return super().acquire(key, 2 * cost.__index__())
+
+    limiter = Doubled("5/minute")
+    assert [limiter.acquire("k").used, limiter.acquire("k", 1).used] == [2, 4]
+    assert limiter.refund(limiter.acquire("k", 0)) == 0
+    with pytest.raises(Refused), limiter.hold("k"):
+        pytest.fail("it was entered")
 
 
 @pytest.mark.parametrize("cost", [1, 2, Units.TWO, Number(3), 0])
