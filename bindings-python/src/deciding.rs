@@ -28,7 +28,7 @@ Takes `cost` units of `key` if they are there; the Decision is true when they we
         key: &Bound<'py, PyAny>,
         cost: Cost,
     ) -> PyResult<Bound<'py, PyAny>> {
-        decide::<Self>(limiter, key, cost)
+        decide(Question::Acquire, limiter, key, cost)
     }
 }
 
@@ -64,56 +64,46 @@ Whether `cost` would be admitted now, and what is left before taking it; takes n
         key: &Bound<'py, PyAny>,
         cost: Cost,
     ) -> PyResult<Bound<'py, PyAny>> {
-        decide::<Self>(limiter, key, cost)
+        decide(Question::Peek, limiter, key, cost)
     }
 }
 
-/// What answers with a decision.
-trait Decide {
-    fn at<T>(
-        core: &Limiter,
-        key: &[u8],
-        cost: u64,
-        time: Time,
-        keep: impl FnOnce(BareDecision) -> T,
-    ) -> mirab::Result<T>;
+/// What is asked of the core, where a decision is the answer.
+#[derive(Clone, Copy)]
+enum Question {
+    Acquire,
+    Peek,
 }
 
-impl Decide for Acquire {
-    fn at<T>(
+impl Question {
+    #[inline]
+    fn ask<T>(
+        self,
         core: &Limiter,
         key: &[u8],
-        cost: u64,
-        time: Time,
-        keep: impl FnOnce(BareDecision) -> T,
-    ) -> mirab::Result<T> {
-        core.acquire_kept_at(key, cost, time, keep)
-    }
-}
-
-impl Decide for Peek {
-    fn at<T>(
-        core: &Limiter,
-        key: &[u8],
-        cost: u64,
+        Cost(cost): Cost,
         time: Time,
         keep: impl FnOnce(BareDecision) -> T,
     ) -> mirab::Result<T> {
-        core.peek_kept_at(key, cost, time, keep)
+        match self {
+            Self::Acquire => core.acquire_kept_at(key, cost, time, keep),
+            Self::Peek => core.peek_kept_at(key, cost, time, keep),
+        }
     }
 }
 
-fn decide<'py, D: Decide>(
+fn decide<'py>(
+    question: Question,
     limiter: &Bound<'py, PyLimiter>,
     key: &Bound<'py, PyAny>,
-    Cost(cost): Cost,
+    cost: Cost,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (this, py, bytes) = (limiter.get(), limiter.py(), key_bytes(key)?);
     let time = this.time(py)?;
     if this.is_local() {
         let keep = |bare| decision(limiter, key, bare);
-        return Ok(D::at(this.core(), bytes, cost, time, keep).map_err(raise)??);
+        return Ok(question.ask(this.core(), bytes, cost, time, keep).map_err(raise)??);
     }
-    let bare = this.run(py, |core| D::at(core, bytes, cost, time, |bare| bare))?;
+    let bare = this.run(py, |core| question.ask(core, bytes, cost, time, |bare| bare))?;
     Ok(decision(limiter, key, bare)?)
 }

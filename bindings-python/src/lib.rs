@@ -1,7 +1,7 @@
 //! `mirab._mirab`: the core as a Python module.
 //!
 //! A method here converts its arguments, calls one method of the core and maps the error. What is
-//! written in Python (`python/mirab/`) holds only what belongs to a framework.
+//! written in Python (`python/mirab/`) belongs to a framework, or to a `with` block.
 
 mod clock;
 mod convert;
