@@ -9,22 +9,31 @@ pub(crate) const MAX_KEY_BYTES: usize = 64 * 1024;
 pub(crate) const MAX_COST: u64 = 1 << 53;
 
 /// Checks the length of a key.
+#[inline]
 pub(crate) fn check(key: &[u8]) -> Result<()> {
     match key.len() {
-        0 => Err(Error::argument("the key is empty: it must name who is limited, with 1 to 65536 bytes")),
         1..=MAX_KEY_BYTES => Ok(()),
-        length => {
-            Err(Error::argument(format!("a key of {length} bytes: it must have 1 to {MAX_KEY_BYTES} bytes")))
-        }
+        length => Err(wrong_length(length)),
+    }
+}
+
+#[cold]
+fn wrong_length(length: usize) -> Error {
+    match length {
+        0 => Error::argument("the key is empty: it must name who is limited, with 1 to 65536 bytes"),
+        _ => Error::argument(format!("a key of {length} bytes: it must have 1 to {MAX_KEY_BYTES} bytes")),
     }
 }
 
 /// Checks a cost.
+#[inline]
 pub(crate) fn check_cost(cost: u64) -> Result<()> {
-    if cost <= MAX_COST {
-        return Ok(());
-    }
-    Err(Error::argument(format!("cost {cost}: it must be an integer from 0 to {MAX_COST} (2^53)")))
+    if cost <= MAX_COST { Ok(()) } else { Err(wrong_cost(cost)) }
+}
+
+#[cold]
+fn wrong_cost(cost: u64) -> Error {
+    Error::argument(format!("cost {cost}: it must be an integer from 0 to {MAX_COST} (2^53)"))
 }
 
 #[cfg(test)]
