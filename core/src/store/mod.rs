@@ -73,7 +73,13 @@ impl Store {
             "redis" | "redis+unix" | "valkey" | "valkey+unix" => Err(Error::unsupported(format!(
                 "a store of scheme {scheme:?}: this build lacks the feature \"redis\""
             ))),
-            "rediss" | "valkeys" | "redis+sentinel" | "redis+cluster" | "shm" => {
+            #[cfg(feature = "tls")]
+            "rediss" | "valkeys" => redis::open(uri).map(Backend::Redis).map(Self),
+            #[cfg(not(feature = "tls"))]
+            "rediss" | "valkeys" => Err(Error::unsupported(format!(
+                "a store of scheme {scheme:?}: this build lacks the feature \"tls\""
+            ))),
+            "redis+sentinel" | "redis+cluster" | "shm" => {
                 Err(Error::unsupported(format!("a store of scheme {scheme:?} is not in this release")))
             }
             _ => Err(Error::new(

@@ -1,18 +1,23 @@
 //! `redis:`, the store that processes and machines share: one script, one call a decision, by the
 //! server's clock.
 
+mod batch;
+mod circuit;
+mod desk;
 mod error;
 mod key;
+mod link;
 mod script;
-mod signals;
-mod transport;
+mod socket;
+#[cfg(feature = "tls")]
+mod tls;
 mod uri;
+mod wire;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
-use redis::{Cmd, Connection, ErrorKind as Kind, RedisError, ServerErrorKind, Value};
 use smallvec::SmallVec;
 
 use super::charge::{Charge, Group, Mode, Outcomes};
@@ -21,19 +26,17 @@ use super::{Given, Refund};
 use crate::clock::{self, Time};
 use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
+use batch::{Ask, Decide, MOST_GROUPS};
+use desk::Desk;
 use script::{Answer, Call, Program, stored};
-use transport::{Failure, Transport};
 use uri::Settings;
+use wire::{Args, Reply};
 
 pub(crate) struct RedisStore {
-    settings: Settings,
-    transport: Transport,
+    desk: Arc<Desk>,
 }
 
 type Keys = SmallVec<[String; 3]>;
-
-/// The most groups of one call: more would keep the server from others for too long.
-const MOST_GROUPS: usize = 64;
 
 /// Opens the store behind a URI; equal URIs share one in a process.
 pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
@@ -42,10 +45,7 @@ pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
     if let Some(store) = open.get(uri).and_then(Weak::upgrade) {
         return Ok(store);
     }
-    let settings = Settings::parse(uri)?;
-    let transport =
-        Transport::new(&settings).map_err(|error| Error::uri(format!("the store {settings}: {error}")))?;
-    let store = Arc::new(RedisStore { settings, transport });
+    let store = Arc::new(RedisStore { desk: Desk::new(Settings::parse(uri)?) });
     fork::watch(&store);
     open.retain(|_, store| store.strong_count() > 0);
     open.insert(uri.into(), Arc::downgrade(&store));
@@ -81,12 +81,18 @@ impl RedisStore {
     }
 
     fn call(&self, groups: &[Group<'_>], mode: Mode, time: Time, near: u64) -> Result<SmallVec<[Answer; 1]>> {
-        let keys: Keys = groups.iter().flat_map(|group| self.keys(group, time)).collect();
         let leases: SmallVec<[Lease; 1]> =
             groups.iter().map(|group| super::charge::lease(&group.charges, mode)).collect();
-        let call = Call { groups, leases: &leases, mode, time, near };
-        let value = self.run(Program::deciding(groups), &keys, |command| call.arguments(command))?;
-        script::answers(&value, groups, &leases).ok_or_else(|| self.unknown_answer())
+        let mut arguments = Args::default();
+        Call { groups, leases: &leases, mode, near }.arguments(&mut arguments);
+        let reply = self.ask(Ask::Decide(Decide {
+            parts: script::parts(groups),
+            keys: packed(groups.iter().flat_map(|group| self.keys(group, time))),
+            arguments,
+            time,
+            told: script::told(groups),
+        }))?;
+        script::answers(&reply, groups, &leases).ok_or_else(|| self.unknown_answer())
     }
 
     /// Gives back what a receipt says; the units that each of the charges gave back.
@@ -99,51 +105,57 @@ impl RedisStore {
         let refund = Refund { charges: &charges, ..*refund };
         let keys: Keys = charges.iter().map(|charge| self.key(charge, time)).collect();
         let near = clock::resolve(time).wall;
-        let value = self.run(Program::refunding(&charges), &keys, |command| {
-            script::refund_arguments(command, &refund, time, near);
-        })?;
-        let given = script::given(&value, &refund).ok_or_else(|| self.unknown_answer())?;
+        let mut arguments = Args::default();
+        script::refund_arguments(&mut arguments, &refund, time, near);
+        let program = Program::refunding(&charges);
+        let reply = self.ask(Ask::Script { program, keys: packed(keys.iter().cloned()), arguments })?;
+        let given = script::given(&reply, &refund).ok_or_else(|| self.unknown_answer())?;
         given.map_err(|index| self.corrupt(keys.get(index)))
     }
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
         let group = Group { charges: charges.into() };
-        let mut command = redis::cmd("DEL");
-        command.arg(&self.keys(&group, time)[..]);
-        self.ask(|connection| command.query(connection)).map(|_| ())
+        self.delete(self.keys(&group, time))
     }
 
     pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
-        let keys = [self.block_key(key, time)];
-        let value = self.run(Program::blocking(), &keys, |command| {
-            script::time_arguments(command, time);
-            command.arg(for_us);
-        });
-        value.map(|_| ())
+        let mut arguments = Args::default();
+        script::time_arguments(&mut arguments, time);
+        arguments.arg(for_us);
+        let keys = packed(std::iter::once(self.block_key(key, time)));
+        self.ask(Ask::Script { program: Program::blocking(), keys, arguments }).map(|_| ())
     }
 
     pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
-        let mut command = redis::cmd("DEL");
-        command.arg(self.block_key(key, time));
-        self.ask(|connection| command.query(connection)).map(|_| ())
+        self.delete(std::iter::once(self.block_key(key, time)))
+    }
+
+    fn delete(&self, keys: impl IntoIterator<Item = String>) -> Result<()> {
+        let mut command = Args::default();
+        command.arg("DEL").args(&packed(keys));
+        self.ask(Ask::Plain(command)).map(|_| ())
+    }
+
+    fn settings(&self) -> &Settings {
+        self.desk.settings()
     }
 
     /// Where it is, and how its keys begin.
     pub fn identity(&self) -> String {
-        format!("{} {}", self.settings, self.settings.prefix)
+        format!("{} {}", self.settings(), self.settings().prefix)
     }
 
     /// The address, without credentials.
     pub fn shown(&self) -> impl fmt::Display {
-        &self.settings
+        self.settings()
     }
 
     fn key(&self, charge: &Charge<'_>, time: Time) -> String {
-        key::text(&self.settings.prefix, charge.key, charge.bucket.id(), time)
+        key::text(self.settings(), charge.key, charge.bucket.id(), time)
     }
 
     fn block_key(&self, key: &[u8], time: Time) -> String {
-        key::text(&self.settings.prefix, key, "!", time)
+        key::text(self.settings(), key, "!", time)
     }
 
     /// A group's keys: the blocks of its keys, then one for each charge that is stored.
@@ -152,28 +164,13 @@ impl RedisStore {
         blocks.chain(stored(group).map(|charge| self.key(charge, time))).collect()
     }
 
-    /// Runs a script, with its source where the server doesn't know it yet.
-    fn run(&self, program: &Program, keys: &[String], arguments: impl Fn(&mut Cmd)) -> Result<Value> {
-        let command = |name: &str, script: &str| {
-            let mut command = redis::cmd(name);
-            command.arg(script).arg(keys.len()).arg(keys);
-            arguments(&mut command);
-            command
-        };
-        self.ask(|connection| match command("EVALSHA", &program.digest).query(connection) {
-            // Nothing was executed, so that sending it again with the source charges once.
-            Err(error) if error.kind() == Kind::Server(ServerErrorKind::NoScript) => {
-                command("EVAL", &program.source).query(connection)
+    fn ask(&self, ask: Ask) -> Result<Reply> {
+        match self.desk.call(ask)? {
+            Reply::Error(text) => {
+                Err(Error::new(error::kind(&text), format!("{}: {}", self.settings(), error::line(&text))))
             }
-            answer => answer,
-        })
-    }
-
-    fn ask(
-        &self,
-        exchange: impl FnOnce(&mut Connection) -> std::result::Result<Value, RedisError>,
-    ) -> Result<Value> {
-        self.transport.run(&self.settings, exchange).map_err(|failure| self.error(&failure))
+            reply => Ok(reply),
+        }
     }
 
     fn corrupt(&self, key: Option<&String>) -> Error {
@@ -182,31 +179,27 @@ impl RedisStore {
             ErrorKind::StoreCorrupt,
             format!(
                 "the value under {key:?} on {} is not one that this library writes; it was left as it is",
-                self.settings
+                self.settings()
             ),
         )
     }
 
     fn unknown_answer(&self) -> Error {
-        Error::new(ErrorKind::StoreCorrupt, format!("{} gave an answer of an unknown shape", self.settings))
+        Error::new(ErrorKind::StoreCorrupt, format!("{} gave an answer of an unknown shape", self.settings()))
     }
+}
 
-    fn error(&self, failure: &Failure) -> Error {
-        let kind = error::kind(&failure.error);
-        let text = match kind {
-            ErrorKind::StoreTimeout if failure.sent => {
-                "no answer within the deadline; the charge may have happened".into()
-            }
-            ErrorKind::StoreTimeout => "no connection within the deadline; nothing was charged".into(),
-            _ => error::text(&failure.error),
-        };
-        Error::new(kind, format!("{}: {text}", self.settings))
-    }
+fn packed(keys: impl IntoIterator<Item = String>) -> Args {
+    let mut args = Args::default();
+    keys.into_iter().for_each(|key| {
+        args.arg(key);
+    });
+    args
 }
 
 impl Lockable for RedisStore {
     fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
-        vec![self.transport.lock()]
+        vec![self.desk.hold()]
     }
 }
 

@@ -1,0 +1,156 @@
+//! The circuit: after a few failures nobody waits for the server any more, until a probe finds it well.
+
+use std::time::{Duration, Instant};
+
+/// How many failures one after the other open it.
+const FAILURES: u32 = 3;
+
+/// How long after a failure the next probe goes out: at first, and at most.
+const FIRST_DELAY: Duration = Duration::from_millis(50);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// What a circuit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The server decides.
+    Closed,
+    /// Nobody asks the server but a probe, from this time on.
+    Open { probe_at: Instant },
+    /// A probe has found the server; one caller tries it.
+    Trial { taken: bool },
+}
+
+/// What a caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    Ask,
+    /// Don't; the server is away. `probe`: it is time that someone looks for it.
+    Refused {
+        probe: bool,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Circuit {
+    state: State,
+    failures: u32,
+    delay: Duration,
+    /// What failed last.
+    pub reason: String,
+    /// How often it opened.
+    pub opened: u64,
+}
+
+impl Circuit {
+    pub const fn new() -> Self {
+        Self { state: State::Closed, failures: 0, delay: FIRST_DELAY, reason: String::new(), opened: 0 }
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    pub fn ask(&mut self, now: Instant) -> Leave {
+        match self.state {
+            State::Closed => Leave::Ask,
+            State::Trial { taken: false } => {
+                self.state = State::Trial { taken: true };
+                Leave::Ask
+            }
+            State::Trial { taken: true } => Leave::Refused { probe: false },
+            State::Open { probe_at } if now < probe_at => Leave::Refused { probe: false },
+            State::Open { .. } => {
+                // Only one caller is sent to look.
+                self.state = State::Open { probe_at: now + LONGEST_DELAY };
+                Leave::Refused { probe: true }
+            }
+        }
+    }
+
+    /// When the next probe is due; none while the server decides.
+    pub fn probe_at(&self) -> Option<Instant> {
+        match self.state {
+            State::Open { probe_at } => Some(probe_at),
+            _ => None,
+        }
+    }
+
+    /// The server has answered as it should.
+    pub fn succeeded(&mut self) {
+        (self.state, self.failures, self.delay) = (State::Closed, 0, FIRST_DELAY);
+    }
+
+    /// A probe has found the server, which is not yet to say that it decides.
+    pub fn found(&mut self) {
+        if let State::Open { .. } = self.state {
+            self.state = State::Trial { taken: false };
+        }
+    }
+
+    /// The caller that tried it gave up before it was answered.
+    pub fn given_up(&mut self) {
+        if let State::Trial { taken } = &mut self.state {
+            *taken = false;
+        }
+    }
+
+    pub fn failed(&mut self, now: Instant, reason: String) {
+        self.reason = reason;
+        self.failures = self.failures.saturating_add(1);
+        match self.state {
+            State::Closed if self.failures < FAILURES => {}
+            state => {
+                if state == State::Closed {
+                    self.opened += 1;
+                }
+                self.state = State::Open { probe_at: now + self.delay };
+                self.delay = (self.delay * 2).min(LONGEST_DELAY);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn it_opens_after_three_failures_and_closes_by_one_that_tries() {
+        let (mut circuit, begun) = (Circuit::new(), Instant::now());
+        for _ in 0..2 {
+            circuit.failed(begun, "late".into());
+            assert_eq!(circuit.ask(begun), Leave::Ask);
+        }
+        circuit.failed(begun, "late".into());
+        assert_eq!(circuit.ask(begun + 49 * MS), Leave::Refused { probe: false });
+        assert_eq!(circuit.ask(begun + 50 * MS), Leave::Refused { probe: true });
+        assert_eq!(circuit.ask(begun + 50 * MS), Leave::Refused { probe: false });
+        circuit.found();
+        assert_eq!(circuit.ask(begun + 60 * MS), Leave::Ask);
+        assert_eq!(circuit.ask(begun + 60 * MS), Leave::Refused { probe: false });
+        circuit.succeeded();
+        assert_eq!((circuit.ask(begun + 60 * MS), circuit.opened), (Leave::Ask, 1));
+        circuit.failed(begun, "late".into());
+        assert_eq!(circuit.ask(begun), Leave::Ask);
+    }
+
+    #[test]
+    fn probes_become_rarer_and_an_outage_counts_once() {
+        let (mut circuit, mut now) = (Circuit::new(), Instant::now());
+        (0..3).for_each(|_| circuit.failed(now, String::new()));
+        for delay in [50, 100, 200, 400, 800, 1_000, 1_000] {
+            now = circuit.probe_at().unwrap();
+            assert_eq!(circuit.ask(now), Leave::Refused { probe: true });
+            circuit.failed(now, String::new());
+            assert!(circuit.probe_at().unwrap() >= now + delay * MS);
+        }
+        circuit.found();
+        assert_eq!(circuit.ask(now), Leave::Ask);
+        circuit.given_up();
+        assert_eq!(circuit.ask(now), Leave::Ask);
+        circuit.failed(now, String::new());
+        assert_eq!((circuit.ask(now), circuit.opened), (Leave::Refused { probe: false }, 1));
+    }
+}

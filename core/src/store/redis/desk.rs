@@ -1,0 +1,360 @@
+//! The desk at which callers meet: those who wait at the same time share a round trip.
+//!
+//! Whoever finds a connection free leads: on his own thread he sends what has gathered, his own with
+//! it, and hands out the answers. The others wait for theirs, each until his own deadline. So one who is
+//! alone waits for nobody, and many need few round trips, without a thread that is handed things and
+//! without a delay to gather. Connecting, which may wait for a name, is done by a thread that lives as
+//! long as it takes.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::batch::{Ask, Command, MOST_GROUPS, part};
+use super::circuit::{Circuit, Leave, State};
+use super::error;
+use super::link::{Link, Lost};
+use super::uri::Settings;
+use super::wire::Reply;
+use crate::store::fork;
+use crate::{Error, ErrorKind, Result};
+
+/// How much longer than his own deadline one leads for others.
+const GRACE: Duration = Duration::from_millis(10);
+
+pub(super) struct Desk {
+    settings: Settings,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// Of which process the rest is.
+    generation: u32,
+    idle: Vec<Link>,
+    /// How many connections are with those who lead.
+    leading: usize,
+    /// Descriptors of all connections, which a forked child closes.
+    open: Vec<RawFd>,
+    is_connecting: bool,
+    /// Whether this process has tried to connect: only its first try may take longer.
+    has_tried: bool,
+    waiting: VecDeque<Arc<Caller>>,
+    circuit: Circuit,
+}
+
+/// One who waits for his answer.
+struct Caller {
+    ask: Ask,
+    deadline: Instant,
+    answer: OnceLock<Result<Reply>>,
+    /// Notified when he is answered, or may lead.
+    wake: Condvar,
+}
+
+impl Desk {
+    pub fn new(settings: Settings) -> Arc<Self> {
+        Arc::new(Self { settings, inner: Mutex::new(Inner::new()) })
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Asks the server, with others where others wait, and returns its reply by the deadline.
+    pub fn call(self: &Arc<Self>, ask: Ask) -> Result<Reply> {
+        let begun = Instant::now();
+        let mut inner = self.lock();
+        match inner.circuit.ask(begun) {
+            Leave::Ask => {}
+            Leave::Refused { probe } => {
+                let reason = inner.circuit.reason.clone();
+                if probe {
+                    self.connect(&mut inner);
+                }
+                return Err(self.unavailable(&format!(
+                    "it is not asked for a while after failures, the last: {reason}"
+                )));
+            }
+        }
+        let deadline = begun + self.patience(&inner);
+        let caller = Arc::new(Caller { ask, deadline, answer: OnceLock::new(), wake: Condvar::new() });
+        inner.waiting.push_back(Arc::clone(&caller));
+        loop {
+            if let Some(answer) = caller.answer.get() {
+                return answer.clone();
+            }
+            if let Some(link) = inner.link_to_lead(self.settings.pool) {
+                inner = self.lead(inner, link, deadline);
+                continue;
+            }
+            if inner.leading == 0 {
+                self.connect(&mut inner);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(inner.give_up(&caller, &self.settings));
+            }
+            inner = caller.wake.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What the circuit is, why, how often it opened, and when the next probe is due.
+    pub fn circuit(&self) -> (State, String, u64) {
+        let inner = self.lock();
+        (inner.circuit.state(), inner.circuit.reason.clone(), inner.circuit.opened)
+    }
+
+    /// How long until someone looks for the server again; none while it decides.
+    pub fn probe_after(&self) -> Option<Duration> {
+        Some(self.lock().circuit.probe_at()?.saturating_duration_since(Instant::now()))
+    }
+
+    /// The lock, for the time around a fork.
+    pub fn hold(&self) -> Box<dyn fork::Held + '_> {
+        Box::new(fork::lock(&self.inner))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = fork::lock(&self.inner);
+        let generation = fork::generation();
+        if inner.generation != generation {
+            inner.leave_to_parent();
+            inner.generation = generation;
+        }
+        inner
+    }
+
+    fn patience(&self, inner: &Inner) -> Duration {
+        let Settings { timeout, connect_timeout, .. } = self.settings;
+        if inner.has_tried { timeout } else { timeout.max(connect_timeout) }
+    }
+
+    /// Leads: a round trip for those who wait, and their answers.
+    fn lead<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        mut link: Link,
+        deadline: Instant,
+    ) -> MutexGuard<'a, Inner> {
+        let callers = inner.gather();
+        inner.leading += 1;
+        // While this one is on its way, others may lead with another connection.
+        inner.wake_next(self.settings.pool);
+        drop(inner);
+        let command = Command::of(callers.iter().map(|caller| &caller.ask));
+        // One whose time is nearly over must not cut off those who came later.
+        let latest = callers.iter().map(|caller| caller.deadline).max().unwrap_or(deadline);
+        let reply = round_trip(&mut link, &command, latest.min(deadline + GRACE));
+        let mut inner = self.lock();
+        inner.leading = inner.leading.saturating_sub(1);
+        let now = Instant::now();
+        match reply {
+            Ok(reply) => {
+                match &reply {
+                    Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, text.clone()),
+                    _ => inner.circuit.succeeded(),
+                }
+                inner.idle.push(link);
+                let shape = Error::new(
+                    ErrorKind::StoreCorrupt,
+                    format!("{} gave an answer of an unknown shape", self.settings),
+                );
+                // What fails, fails for all of them.
+                let replies = match reply {
+                    Reply::Error(_) => Some(vec![reply; callers.len()]),
+                    reply => part(reply, callers.iter().map(|caller| &caller.ask)),
+                };
+                let replies = replies.map_or_else(Vec::new, |replies| replies.into_iter().map(Ok).collect());
+                let missing = std::iter::repeat(Err(shape));
+                for (caller, answer) in callers.iter().zip(replies.into_iter().chain(missing)) {
+                    caller.tell(answer);
+                }
+            }
+            Err(lost) => {
+                let error = lost.error(&self.settings, true);
+                inner.circuit.failed(now, error.to_string());
+                inner.forget(link.raw_fd());
+                // The idle ones most likely share its fate.
+                inner.forget_idle();
+                callers.iter().for_each(|caller| caller.tell(Err(error.clone())));
+            }
+        }
+        inner.wake_next(self.settings.pool);
+        inner
+    }
+
+    /// Starts to connect, unless someone does.
+    fn connect(self: &Arc<Self>, inner: &mut Inner) {
+        if inner.is_connecting {
+            return;
+        }
+        (inner.is_connecting, inner.has_tried) = (true, true);
+        let (desk, generation) = (Arc::clone(self), inner.generation);
+        let started =
+            thread::Builder::new().name("mirab-connect".into()).stack_size(256 * 1024).spawn(move || {
+                block_signals();
+                let deadline = Instant::now() + desk.settings.connect_timeout.max(desk.settings.timeout);
+                let link = Link::open(&desk.settings, deadline);
+                desk.connected(link, generation);
+            });
+        if let Err(error) = started {
+            inner.is_connecting = false;
+            inner.circuit.failed(Instant::now(), format!("no thread to connect with: {error}"));
+        }
+    }
+
+    fn connected(&self, link: std::result::Result<Link, Lost>, generation: u32) {
+        let mut inner = self.lock();
+        if inner.generation != generation {
+            return;
+        }
+        inner.is_connecting = false;
+        match link {
+            Ok(link) => {
+                inner.circuit.found();
+                inner.open.push(link.raw_fd());
+                inner.idle.push(link);
+                inner.wake_next(self.settings.pool);
+            }
+            Err(lost) => {
+                let error = lost.error(&self.settings, false);
+                inner.circuit.failed(Instant::now(), error.to_string());
+                // Nothing was sent for those who wait: they need not wait for their deadlines.
+                for caller in std::mem::take(&mut inner.waiting) {
+                    caller.tell(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    pub fn unavailable(&self, why: &str) -> Error {
+        Error::new(ErrorKind::StoreUnavailable, format!("{}: {why}", self.settings))
+    }
+}
+
+impl Inner {
+    fn new() -> Self {
+        Self {
+            generation: fork::generation(),
+            idle: Vec::new(),
+            leading: 0,
+            open: Vec::new(),
+            is_connecting: false,
+            has_tried: false,
+            waiting: VecDeque::new(),
+            circuit: Circuit::new(),
+        }
+    }
+
+    /// A connection for the next one who leads. A second round trip goes out beside the first only when
+    /// more wait than one can take.
+    fn link_to_lead(&mut self, pool: usize) -> Option<Link> {
+        if self.waiting.is_empty()
+            || self.leading >= pool
+            || (self.leading > 0 && self.waiting.len() < MOST_GROUPS)
+        {
+            return None;
+        }
+        while let Some(link) = self.idle.pop() {
+            if link.is_alive() {
+                return Some(link);
+            }
+            self.forget(link.raw_fd());
+        }
+        None
+    }
+
+    /// Those whose calls go out together: the first, and what can travel with it.
+    fn gather(&mut self) -> Vec<Arc<Caller>> {
+        let mut gathered: Vec<Arc<Caller>> = Vec::new();
+        let mut groups = 0;
+        while let Some(next) = self.waiting.front() {
+            let own = next.ask.groups();
+            let fits = own.is_some_and(|own| groups > 0 && groups + own <= MOST_GROUPS);
+            if !gathered.is_empty() && !fits {
+                break;
+            }
+            groups += own.unwrap_or(0);
+            gathered.extend(self.waiting.pop_front());
+        }
+        gathered
+    }
+
+    fn wake_next(&self, pool: usize) {
+        if self.leading < pool
+            && let Some(next) = self.waiting.front()
+        {
+            next.wake.notify_one();
+        }
+    }
+
+    /// Whose deadline has passed: what he asked was not sent yet, or may have been charged.
+    fn give_up(&mut self, caller: &Arc<Caller>, settings: &Settings) -> Error {
+        let place = self.waiting.iter().position(|other| Arc::ptr_eq(other, caller));
+        let was_sent = place.and_then(|place| self.waiting.remove(place)).is_none();
+        self.circuit.given_up();
+        let error = Lost::Late.error(settings, was_sent);
+        if !was_sent {
+            self.circuit.failed(Instant::now(), error.to_string());
+        }
+        error
+    }
+
+    fn forget(&mut self, fd: RawFd) {
+        self.open.retain(|&open| open != fd);
+    }
+
+    fn forget_idle(&mut self) {
+        for link in std::mem::take(&mut self.idle) {
+            self.forget(link.raw_fd());
+        }
+    }
+
+    /// In a child made by fork: the connections are its parent's, and not a word may be said on them.
+    fn leave_to_parent(&mut self) {
+        // Those that were on their way are held by threads which the child does not have.
+        let idle: Vec<RawFd> = self.idle.iter().map(Link::raw_fd).collect();
+        for fd in std::mem::take(&mut self.open) {
+            if !idle.contains(&fd) {
+                // SAFETY: it was open at the fork, and nobody in this process knows of it but this list.
+                unsafe { libc::close(fd) };
+            }
+        }
+        *self = Self::new();
+    }
+}
+
+impl Caller {
+    fn tell(&self, answer: Result<Reply>) {
+        // He is told once: who has given up is not asked any more.
+        let _ = self.answer.set(answer);
+        self.wake.notify_one();
+    }
+}
+
+fn round_trip(link: &mut Link, command: &Command, deadline: Instant) -> std::result::Result<Reply, Lost> {
+    match link.exchange(&command.args(false), deadline)? {
+        // Nothing was executed, so that sending it again with the source charges once.
+        Reply::Error(text) if error::code(&text) == "NOSCRIPT" => {
+            link.exchange(&command.args(true), deadline)
+        }
+        reply => Ok(reply),
+    }
+}
+
+/// Whether an error says that the server does not decide, rather than something about one key.
+fn is_failure(text: &str) -> bool {
+    error::code(text) != "WRONGTYPE"
+}
+
+/// Signals are for the threads of the host.
+fn block_signals() {
+    let mut all = std::mem::MaybeUninit::uninit();
+    // SAFETY: the set is initialised by the call, which cannot fail with these arguments.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
