@@ -244,6 +244,12 @@ impl Limit {
         &self.algorithm
     }
 
+    /// The share of one of `instances`, under the name of the whole.
+    #[cfg(feature = "redis")]
+    pub(crate) fn share(&self, instances: u64) -> Self {
+        Self { algorithm: self.algorithm.share(instances), ..self.clone() }
+    }
+
     /// Whether no wait helps a request of this cost.
     pub(crate) fn never_admits(&self, cost: u64) -> bool {
         cost > self.capacity() || self.algorithm == Algorithm::Deny

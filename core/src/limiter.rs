@@ -3,6 +3,7 @@
 mod block;
 mod builder;
 mod closing;
+mod instead;
 mod many;
 mod settle;
 
@@ -19,6 +20,7 @@ use crate::told::{BareDecision, Told};
 use crate::{Result, key, lane};
 pub use builder::LimiterBuilder;
 use closing::Closing;
+use instead::Instead;
 
 /// A policy on a store; clones share it, and threads may.
 ///
@@ -39,6 +41,8 @@ struct Inner {
     clock: Clock,
     counters: Counters,
     closing: Closing,
+    /// What happens when the store fails; none where it cannot.
+    instead: Option<Instead>,
     /// What its receipts bear: the same for equal limits on the same store.
     origin: u32,
 }
@@ -227,7 +231,10 @@ impl Limiter {
         key::check(key)?;
         key::check_cost(cost)?;
         let request = Request { buckets: self.inner.policy.buckets(), key, cost };
-        self.inner.store.decide_request(&request, mode, time, answer)
+        self.inner.store.decide_request(&request, mode, time, |verdict| {
+            self.saw(&request, &verdict, time);
+            answer(verdict)
+        })
     }
 
     /// How a request ended.

@@ -10,6 +10,8 @@ pub(crate) mod concurrency;
 pub(crate) mod fixed_window;
 pub(crate) mod interval;
 pub(crate) mod leaky_bucket;
+#[cfg(feature = "redis")]
+mod share;
 pub(crate) mod sliding_buckets;
 pub(crate) mod sliding_log;
 pub(crate) mod sliding_window;

@@ -248,7 +248,7 @@ mod tests {
     fn unknown_and_later_schemes_are_told_apart() {
         let kind = |uri| Store::open(uri).unwrap_err().kind();
         assert_eq!(kind("shm:web"), ErrorKind::Unsupported);
-        assert_eq!(kind("rediss://h"), ErrorKind::Unsupported);
+        assert_eq!(kind("redis+sentinel://h"), ErrorKind::Unsupported);
         for uri in [
             "",
             "mongodb://h",

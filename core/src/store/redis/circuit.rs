@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::Error;
+
 /// How many failures one after the other open it.
 const FAILURES: u32 = 3;
 
@@ -36,14 +38,14 @@ pub(super) struct Circuit {
     failures: u32,
     delay: Duration,
     /// What failed last.
-    pub reason: String,
+    pub reason: Option<Error>,
     /// How often it opened.
     pub opened: u64,
 }
 
 impl Circuit {
     pub const fn new() -> Self {
-        Self { state: State::Closed, failures: 0, delay: FIRST_DELAY, reason: String::new(), opened: 0 }
+        Self { state: State::Closed, failures: 0, delay: FIRST_DELAY, reason: None, opened: 0 }
     }
 
     pub fn state(&self) -> State {
@@ -94,8 +96,8 @@ impl Circuit {
         }
     }
 
-    pub fn failed(&mut self, now: Instant, reason: String) {
-        self.reason = reason;
+    pub fn failed(&mut self, now: Instant, reason: Error) {
+        self.reason = Some(reason);
         self.failures = self.failures.saturating_add(1);
         match self.state {
             State::Closed if self.failures < FAILURES => {}
@@ -116,14 +118,18 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    fn late() -> Error {
+        Error::new(crate::ErrorKind::StoreTimeout, "late")
+    }
+
     #[test]
     fn it_opens_after_three_failures_and_closes_by_one_that_tries() {
         let (mut circuit, begun) = (Circuit::new(), Instant::now());
         for _ in 0..2 {
-            circuit.failed(begun, "late".into());
+            circuit.failed(begun, late());
             assert_eq!(circuit.ask(begun), Leave::Ask);
         }
-        circuit.failed(begun, "late".into());
+        circuit.failed(begun, late());
         assert_eq!(circuit.ask(begun + 49 * MS), Leave::Refused { probe: false });
         assert_eq!(circuit.ask(begun + 50 * MS), Leave::Refused { probe: true });
         assert_eq!(circuit.ask(begun + 50 * MS), Leave::Refused { probe: false });
@@ -132,25 +138,25 @@ mod tests {
         assert_eq!(circuit.ask(begun + 60 * MS), Leave::Refused { probe: false });
         circuit.succeeded();
         assert_eq!((circuit.ask(begun + 60 * MS), circuit.opened), (Leave::Ask, 1));
-        circuit.failed(begun, "late".into());
+        circuit.failed(begun, late());
         assert_eq!(circuit.ask(begun), Leave::Ask);
     }
 
     #[test]
     fn probes_become_rarer_and_an_outage_counts_once() {
         let (mut circuit, mut now) = (Circuit::new(), Instant::now());
-        (0..3).for_each(|_| circuit.failed(now, String::new()));
+        (0..3).for_each(|_| circuit.failed(now, late()));
         for delay in [50, 100, 200, 400, 800, 1_000, 1_000] {
             now = circuit.probe_at().unwrap();
             assert_eq!(circuit.ask(now), Leave::Refused { probe: true });
-            circuit.failed(now, String::new());
+            circuit.failed(now, late());
             assert!(circuit.probe_at().unwrap() >= now + delay * MS);
         }
         circuit.found();
         assert_eq!(circuit.ask(now), Leave::Ask);
         circuit.given_up();
         assert_eq!(circuit.ask(now), Leave::Ask);
-        circuit.failed(now, String::new());
+        circuit.failed(now, late());
         assert_eq!((circuit.ask(now), circuit.opened), (Leave::Refused { probe: false }, 1));
     }
 }

@@ -73,9 +73,13 @@ impl Desk {
                 if probe {
                     self.connect(&mut inner);
                 }
-                return Err(self.unavailable(&format!(
-                    "it is not asked for a while after failures, the last: {reason}"
-                )));
+                let (kind, text) = reason.map_or((ErrorKind::StoreUnavailable, String::new()), |error| {
+                    (error.kind(), error.to_string())
+                });
+                return Err(Error::new(
+                    kind,
+                    format!("not asked for a while after failures, the last: {text}"),
+                ));
             }
         }
         let deadline = begun + self.patience(&inner);
@@ -101,7 +105,7 @@ impl Desk {
     }
 
     /// What the circuit is, why, how often it opened, and when the next probe is due.
-    pub fn circuit(&self) -> (State, String, u64) {
+    pub fn circuit(&self) -> (State, Option<Error>, u64) {
         let inner = self.lock();
         (inner.circuit.state(), inner.circuit.reason.clone(), inner.circuit.opened)
     }
@@ -153,7 +157,7 @@ impl Desk {
         match reply {
             Ok(reply) => {
                 match &reply {
-                    Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, text.clone()),
+                    Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, self.error(text)),
                     _ => inner.circuit.succeeded(),
                 }
                 inner.idle.push(link);
@@ -174,7 +178,7 @@ impl Desk {
             }
             Err(lost) => {
                 let error = lost.error(&self.settings, true);
-                inner.circuit.failed(now, error.to_string());
+                inner.circuit.failed(now, error.clone());
                 inner.forget(link.raw_fd());
                 // The idle ones most likely share its fate.
                 inner.forget_idle();
@@ -201,7 +205,8 @@ impl Desk {
             });
         if let Err(error) = started {
             inner.is_connecting = false;
-            inner.circuit.failed(Instant::now(), format!("no thread to connect with: {error}"));
+            let error = self.unavailable(&format!("no thread to connect with: {error}"));
+            inner.circuit.failed(Instant::now(), error);
         }
     }
 
@@ -220,7 +225,7 @@ impl Desk {
             }
             Err(lost) => {
                 let error = lost.error(&self.settings, false);
-                inner.circuit.failed(Instant::now(), error.to_string());
+                inner.circuit.failed(Instant::now(), error.clone());
                 // Nothing was sent for those who wait: they need not wait for their deadlines.
                 for caller in std::mem::take(&mut inner.waiting) {
                     caller.tell(Err(error.clone()));
@@ -229,7 +234,12 @@ impl Desk {
         }
     }
 
-    pub fn unavailable(&self, why: &str) -> Error {
+    /// What the server's error is to a caller.
+    pub fn error(&self, text: &str) -> Error {
+        Error::new(error::kind(text), format!("{}: {}", self.settings, error::line(text)))
+    }
+
+    fn unavailable(&self, why: &str) -> Error {
         Error::new(ErrorKind::StoreUnavailable, format!("{}: {why}", self.settings))
     }
 }
@@ -297,7 +307,7 @@ impl Inner {
         self.circuit.given_up();
         let error = Lost::Late.error(settings, was_sent);
         if !was_sent {
-            self.circuit.failed(Instant::now(), error.to_string());
+            self.circuit.failed(Instant::now(), error.clone());
         }
         error
     }

@@ -166,9 +166,7 @@ impl RedisStore {
 
     fn ask(&self, ask: Ask) -> Result<Reply> {
         match self.desk.call(ask)? {
-            Reply::Error(text) => {
-                Err(Error::new(error::kind(&text), format!("{}: {}", self.settings(), error::line(&text))))
-            }
+            Reply::Error(text) => Err(self.desk.error(&text)),
             reply => Ok(reply),
         }
     }

@@ -1,0 +1,96 @@
+//! Deciding in the store's place while it does not.
+
+use smallvec::SmallVec;
+
+use super::{Inner, Limiter};
+use crate::algorithm::{Seen, Tally};
+use crate::clock::{Now, Time};
+use crate::failure::OnStoreFailure;
+use crate::policy::Policy;
+use crate::store::StandIn;
+use crate::store::charge::{Charge, Group, Mode, Request, Verdict};
+use crate::told::{BareDecision, By};
+use crate::{Error, Result};
+
+/// What a limiter on a store elsewhere does when that fails.
+#[derive(Debug)]
+pub(super) struct Instead {
+    pub choice: OnStoreFailure,
+    pub instances: u64,
+    /// The shares of the policy's limits that one instance admits by itself.
+    pub shares: Policy,
+}
+
+impl Limiter {
+    /// Decides in the place of a store that failed with `error`; the error itself where nobody is to.
+    #[cold]
+    pub(super) fn instead(
+        &self,
+        error: Error,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        let Inner { instead, store, .. } = &*self.inner;
+        let Some(Instead { choice, shares, .. }) =
+            instead.as_ref().filter(|_| OnStoreFailure::is_failure(error.kind()))
+        else {
+            return Err(error);
+        };
+        let Some(stand_in) = store.stand_in(time) else { return Err(error) };
+        match choice {
+            OnStoreFailure::Raise => Err(error),
+            OnStoreFailure::Local => self.locally(&stand_in, shares, (key, cost), mode),
+            OnStoreFailure::Open => Ok(self.by_rule(true, stand_in.now(), 0, cost, mode)),
+            OnStoreFailure::Closed => {
+                Ok(self.by_rule(false, stand_in.now(), stand_in.probe_after_us.max(1), cost, mode))
+            }
+        }
+    }
+
+    /// Keeps what the store was seen to say, so that the share goes on from there.
+    pub(super) fn saw(&self, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
+        let Inner { instead, store, .. } = &*self.inner;
+        let Some(Instead { choice: OnStoreFailure::Local, instances, shares }) = instead else { return };
+        let Some(stand_in) = store.stand_in(time) else { return };
+        if request.buckets.len() == verdict.seen.len() && !matches!(verdict.seen, [Seen::Blocked(_)]) {
+            stand_in.memory.put(shares.buckets(), request.key, verdict.seen, *instances, stand_in.time);
+        }
+    }
+
+    fn locally(
+        &self,
+        stand_in: &StandIn<'_>,
+        shares: &Policy,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+    ) -> Result<BareDecision> {
+        let never = self.inner.policy.limits().iter().any(|limit| limit.never_admits(cost));
+        let (by, mode_here) = if never { (By::LocalNever, Mode::Peek) } else { (By::Local, mode) };
+        let charge = |bucket| {
+            let share: &crate::store::bucket::Bucket = bucket;
+            Charge { bucket, key, cost: if never { cost } else { cost.min(share.limit().capacity()) } }
+        };
+        let group = Group { charges: shares.buckets().iter().map(charge).collect() };
+        let outcome = stand_in.memory.decide_group(&group, mode_here, stand_in.time)?;
+        let mut verdict = outcome.verdict();
+        verdict.admitted &= !never;
+        Ok(BareDecision::new(shares, cost, mode, verdict, self.inner.origin, by))
+    }
+
+    /// The answer to everybody, which says nothing of what is left.
+    fn by_rule(&self, admitted: bool, now: Now, wait: u64, cost: u64, mode: Mode) -> BareDecision {
+        let policy = &self.inner.policy;
+        let end = now.steady + wait;
+        let seen = policy.limits().iter().map(|limit| {
+            if admitted {
+                return limit.algorithm().nothing(now);
+            }
+            let used = u32::try_from(limit.capacity()).unwrap_or(u32::MAX);
+            Seen::Tally(Tally { used, next_end: end, last_end: end, needed_end: end })
+        });
+        let seen: SmallVec<[Seen; 4]> = seen.collect();
+        let verdict = Verdict::new(admitted, now, &seen);
+        BareDecision::new(policy, cost, mode, verdict, self.inner.origin, By::Rule)
+    }
+}
