@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mirab::{Decision, Receipt};
+use mirab::{Receipt, Told};
 
 use crate::error::Failure;
 use crate::ffi::{invalid, null};
@@ -63,24 +63,25 @@ const COST: usize = 2;
 const LEASE: [usize; 2] = [3, 4];
 
 impl mirab_decision {
-    /// As C sees a decision of this limiter.
-    pub(crate) fn new(decision: &Decision, limiter: &mirab_limiter) -> Self {
-        let receipt = decision.receipt();
+    /// As C sees what this limiter decided about a key. Inlined, so that it is made where it goes.
+    #[inline(always)]
+    pub(crate) fn new(told: Told<'_>, limiter: &mirab_limiter, key: &[u8]) -> Self {
+        let (decided, receipt) = (told.decided(), told.receipt());
         Self {
-            allowed: decision.allowed(),
-            never: decision.never(),
-            degraded: decision.degraded(),
+            allowed: told.allowed(),
+            never: told.never(),
+            degraded: told.degraded(),
             _reserved_flags: [0; 1],
             // A policy has at most 16 limits.
-            limit_index: decision.limit_index().map_or(MIRAB_LIMIT_BLOCK, |index| index as u32),
-            limit: decision.limit(),
-            used: decision.used(),
-            remaining: decision.remaining(),
-            retry_after_us: decision.retry_after().map_or(MIRAB_NO_RETRY, micros),
-            reset_after_us: micros(decision.reset_after()),
-            delay_us: micros(decision.delay()),
+            limit_index: told.limit_index().map_or(MIRAB_LIMIT_BLOCK, |index| index as u32),
+            limit: decided.limit,
+            used: decided.used,
+            remaining: decided.remaining,
+            retry_after_us: told.retry_after().map_or(MIRAB_NO_RETRY, micros),
+            reset_after_us: micros(decided.reset_after),
+            delay_us: micros(told.delay()),
             _receipt: receipt.map_or([0; 7], Receipt::to_parts),
-            _origin: receipt.map_or(0, |_| limiter.origin(decision.key())),
+            _origin: receipt.map_or(0, |_| limiter.origin.with_key(key)),
             _settled: 0,
             _reserved: [0; 1],
         }
@@ -109,7 +110,7 @@ impl Returned {
             let settled = (&raw const (*decision)._settled).read() != 0;
             ((&raw const (*decision)._receipt).read(), (&raw const (*decision)._origin).read(), settled)
         };
-        if parts[COST] != 0 && origin != limiter.origin(key) {
+        if parts[COST] != 0 && origin != limiter.origin.with_key(key) {
             return Err(invalid("decision must be one that this limiter gave for this key".into()));
         }
         Ok(Self { decision, parts, settled })
@@ -152,5 +153,17 @@ impl Returned {
 
 /// Whole microseconds already, and at most 2^52, by the core's promise.
 pub(crate) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX - 1)
+    duration.as_secs() * 1_000_000 + u64::from(duration.subsec_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_stay_what_they_are() {
+        for us in [0, 1, 999_999, 1_000_000, 1_000_001, (1 << 52) - 1, 1 << 52] {
+            assert_eq!(micros(Duration::from_micros(us)), us);
+        }
+    }
 }

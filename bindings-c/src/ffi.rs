@@ -131,10 +131,12 @@ pub(crate) fn natural(number: i64, what: &str) -> Result<u64, Failure> {
     u64::try_from(number).map_err(|_| invalid(format!("{what} must be 0 or more, not {number}")))
 }
 
+#[cold]
 pub(crate) fn invalid(message: String) -> Failure {
     Failure::new(mirab_result::MIRAB_INVALID_ARGUMENT, message)
 }
 
+#[cold]
 pub(crate) fn null(what: &str) -> Failure {
     Failure::new(mirab_result::MIRAB_NULL_POINTER, format!("{what} is NULL"))
 }

@@ -8,20 +8,29 @@ use crate::error::{Failure, mirab_error, mirab_result};
 /// Runs the body of an exported function and reports how it ended.
 ///
 /// `error` may be NULL; it is written only when something failed.
+#[inline]
 pub(crate) fn guard(error: *mut mirab_error, body: impl FnOnce() -> Result<(), Failure>) -> mirab_result {
     // Unwind safety: the core's locks don't poison and its state is written in whole steps.
-    let failure = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => return mirab_result::MIRAB_OK,
-        Ok(Err(failure)) => failure,
-        Err(panic) => {
-            Failure::new(mirab_result::MIRAB_PANIC, format!("a bug in mirab: {}", panic_text(&*panic)))
-        }
-    };
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => mirab_result::MIRAB_OK,
+        Ok(Err(failure)) => report(error, &failure),
+        Err(panic) => report(error, &bug(&*panic)),
+    }
+}
+
+/// Cold, so that what nearly no call does takes no room in each of them.
+#[cold]
+fn report(error: *mut mirab_error, failure: &Failure) -> mirab_result {
     // SAFETY: the caller passes NULL or a `mirab_error` of its own.
     if let Some(error) = unsafe { error.as_mut() } {
-        error.set(&failure);
+        error.set(failure);
     }
     failure.result()
+}
+
+#[cold]
+fn bug(panic: &(dyn Any + Send)) -> Failure {
+    Failure::new(mirab_result::MIRAB_PANIC, format!("a bug in mirab: {}", panic_text(panic)))
 }
 
 /// Runs the body of a function that has no result, such as the `_free` ones.

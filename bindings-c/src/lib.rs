@@ -9,6 +9,7 @@
 // How every function crosses the border.
 mod ffi;
 mod guard;
+mod origin;
 
 // What the header shows, in its order; the blank lines keep them unsorted.
 mod version;

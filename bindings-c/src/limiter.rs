@@ -1,9 +1,8 @@
 //! The limiter: limits on a store.
 
 use std::ffi::{CString, c_char};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use mirab::{Error, ErrorKind, Limiter, Policy, Store};
+use mirab::{Error, ErrorKind, Limiter, Policy, Store, Told};
 
 use crate::decision::{MIRAB_LIMIT_BLOCK, mirab_decision};
 use crate::error::{Failure, mirab_error, mirab_result};
@@ -11,6 +10,7 @@ use crate::ffi::{self, Handle, invalid, natural, optional, output, shared, slice
 use crate::guard::{guard, guard_silently};
 use crate::limit::mirab_limit;
 use crate::options::mirab_options;
+use crate::origin::Origin;
 
 /// Limits on a store: it decides who passes.
 /// Threads: may be shared; every function on it may run at the same time as any other.
@@ -21,8 +21,7 @@ pub struct mirab_limiter {
     pub(crate) inner: Limiter,
     /// What `mirab_limiter_limit_name` lends out, in the order of the policy.
     pub(crate) names: Vec<CString>,
-    /// Has seen the names: a key goes on from here.
-    origin: DefaultHasher,
+    pub(crate) origin: Origin,
 }
 
 impl Handle for mirab_limiter {}
@@ -31,20 +30,12 @@ impl mirab_limiter {
     fn build(policy: Policy, store: &str, options: Option<&mirab_options>) -> Result<Self, Failure> {
         let names = policy.limits().iter().map(|limit| c_name(limit.name()));
         let names = names.collect::<Result<Vec<_>, _>>()?;
-        let mut origin = DefaultHasher::new();
-        names.hash(&mut origin);
+        let origin = Origin::of(names.iter().map(CString::as_c_str));
         let mut builder = Limiter::builder(policy).store(Store::open(store)?);
         if let Some(options) = options {
             builder = options.apply(builder);
         }
         Ok(Self { inner: builder.build()?, names, origin })
-    }
-
-    /// What tells decisions of these limits for this key from others. It is against mistakes only.
-    pub(crate) fn origin(&self, key: &[u8]) -> u32 {
-        let mut hasher = self.origin.clone();
-        hasher.write(key);
-        hasher.finish() as u32
     }
 }
 
@@ -126,9 +117,9 @@ pub unsafe extern "C" fn mirab_limiter_acquire(
         // SAFETY: the header's conventions.
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
-        let decision = limiter.inner.acquire(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::new(&decision, limiter));
-        Ok(())
+        let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
+        let tell = |told: Told<'_>| out.write(mirab_decision::new(told, limiter, key));
+        Ok(limiter.inner.acquire_told_at(key, cost, time, tell)?)
     })
 }
 
@@ -167,9 +158,9 @@ pub unsafe extern "C" fn mirab_limiter_peek(
         // SAFETY: the header's conventions.
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
-        let decision = limiter.inner.peek(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::new(&decision, limiter));
-        Ok(())
+        let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
+        let tell = |told: Told<'_>| out.write(mirab_decision::new(told, limiter, key));
+        Ok(limiter.inner.peek_told_at(key, cost, time, tell)?)
     })
 }
 

@@ -36,8 +36,9 @@ pub unsafe extern "C" fn mirab_limiter_acquire_many(
             key.and_then(|key| Ok((key, cost?))).map_err(|failure| failure.of_item(index))
         };
         let items = keys.iter().zip(lens).enumerate().map(item).collect::<Result<Vec<_>, Failure>>()?;
-        let decisions = limiter.inner.acquire_many(&items)?;
-        out.write(decisions.iter().map(|decision| mirab_decision::new(decision, limiter)));
+        let decisions = limiter.inner.acquire_many_bare_at(&items, limiter.inner.read_clock()?)?;
+        let each = items.iter().zip(&decisions);
+        out.write(each.map(|((key, _), bare)| mirab_decision::new(limiter.inner.tell(bare), limiter, key)));
         Ok(())
     })
 }

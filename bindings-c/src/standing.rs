@@ -1,6 +1,6 @@
 //! Where each limit of a policy stands, beside the decision that tells of one.
 
-use mirab::Standing;
+use mirab::{Standing, Told};
 
 use crate::decision::{micros, mirab_decision};
 use crate::error::{mirab_error, mirab_result};
@@ -73,10 +73,12 @@ pub unsafe extern "C" fn mirab_limiter_acquire_with_standings(
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         // SAFETY: as above.
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
-        let decision = limiter.inner.acquire(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::new(&decision, limiter));
-        standings.write(decision.standings().cycle().map(mirab_standing::from));
-        Ok(())
+        let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
+        let tell = |told: Told<'_>| {
+            standings.write(told.standings().cycle().map(mirab_standing::from));
+            out.write(mirab_decision::new(told, limiter, key));
+        };
+        Ok(limiter.inner.acquire_told_at(key, cost, time, tell)?)
     })
 }
 
@@ -100,9 +102,11 @@ pub unsafe extern "C" fn mirab_limiter_peek_with_standings(
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         // SAFETY: as above.
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
-        let decision = limiter.inner.peek(key, natural(cost, "cost")?)?;
-        out.write(mirab_decision::new(&decision, limiter));
-        standings.write(decision.standings().cycle().map(mirab_standing::from));
-        Ok(())
+        let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
+        let tell = |told: Told<'_>| {
+            standings.write(told.standings().cycle().map(mirab_standing::from));
+            out.write(mirab_decision::new(told, limiter, key));
+        };
+        Ok(limiter.inner.peek_told_at(key, cost, time, tell)?)
     })
 }

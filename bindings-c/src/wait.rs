@@ -36,7 +36,7 @@ pub unsafe extern "C" fn mirab_limiter_wait(
         let timeout = Duration::from_micros(natural(timeout_us, "timeout_us")?);
         let timeout = (timeout_us != MIRAB_FOREVER).then_some(timeout);
         let decision = limiter.inner.wait(key, cost, timeout)?;
-        out.write(mirab_decision::new(&decision, limiter));
+        out.write(mirab_decision::new(decision.told(), limiter, key));
         Ok(())
     })
 }

@@ -12,11 +12,12 @@ use std::sync::{Arc, OnceLock};
 use crate::algorithm::Seen;
 use crate::clock::{Clock, Time};
 use crate::decision::Decision;
+use crate::health::Health;
 use crate::policy::Policy;
 use crate::stats::{Counters, Ended, Stats};
 use crate::store::Store;
 use crate::store::charge::{Mode, Request, Verdict};
-use crate::told::{BareDecision, Told};
+use crate::told::{BareDecision, By, Told};
 use crate::{Result, key, lane};
 pub use builder::LimiterBuilder;
 use closing::Closing;
@@ -112,6 +113,9 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<bool> {
+        if self.inner.instead.is_some() {
+            return self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| bare.allowed());
+        }
         let ended = self.ask(key.as_ref(), cost, Mode::Acquire, time, |verdict| self.ended(&verdict, cost));
         let ended = self.inner.counters.counted(ended, |&ended| ended)?;
         Ok(matches!(ended, Ended::Allowed))
@@ -131,7 +135,7 @@ impl Limiter {
     /// As [`acquire`](Self::acquire).
     #[inline]
     pub fn acquire_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire)
+        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| bare)
     }
 
     /// [`peek_at`](Self::peek_at) for a binding that keeps the key and the limiter itself.
@@ -140,18 +144,50 @@ impl Limiter {
     /// As [`acquire`](Self::acquire).
     #[inline]
     pub fn peek_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Peek)
+        self.decide_bare(key.as_ref(), cost, time, Mode::Peek, |bare| bare)
+    }
+
+    /// [`acquire_at`](Self::acquire_at) for a binding that keeps nothing: `tell` makes of the decision what it
+    /// needs, where the decision was made.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn acquire_told_at<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: u64,
+        time: Time,
+        tell: impl FnOnce(Told<'_>) -> T,
+    ) -> Result<T> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| tell(self.tell(&bare)))
+    }
+
+    /// [`peek_at`](Self::peek_at) for a binding that keeps nothing, as [`acquire_told_at`](Self::acquire_told_at).
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn peek_told_at<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: u64,
+        time: Time,
+        tell: impl FnOnce(Told<'_>) -> T,
+    ) -> Result<T> {
+        self.decide_bare(key.as_ref(), cost, time, Mode::Peek, |bare| tell(self.tell(&bare)))
     }
 
     /// What a bare decision of this limiter tells. (One of a limiter with fewer limits may tell nonsense.)
     #[inline]
     pub fn tell<'a>(&'a self, bare: &'a BareDecision) -> Told<'a> {
-        bare.told(&self.inner.policy)
+        bare.told(self.policy_of(bare))
     }
 
     /// A bare decision of this limiter about `key`, made whole.
     pub fn complete(&self, key: impl AsRef<[u8]>, bare: BareDecision) -> Decision {
-        Decision::new(self.policy_apart(), key.as_ref(), bare)
+        let policy = if bare.is_by_share() { self.policy_of(&bare).clone() } else { self.policy_apart() };
+        Decision::new(policy, key.as_ref(), bare)
     }
 
     /// [`reset`](Self::reset) in the key space of a time that was read before.
@@ -162,6 +198,21 @@ impl Limiter {
         self.check_open()?;
         key::check(key.as_ref())?;
         self.inner.store.reset(&self.inner.policy.group(key.as_ref(), 0).charges, time)
+    }
+
+    /// How its store is, asked now: where that is elsewhere, in a few round trips.
+    ///
+    /// # Errors
+    /// `closed` only: a store that is away is what it tells.
+    pub fn health(&self) -> Result<Health> {
+        self.check_open()?;
+        Ok(self.inner.store.health())
+    }
+
+    /// What an operator should know and was not told yet, of all limiters on the same store: that it is
+    /// not asked any more and why, that it decides again. A binding logs it.
+    pub fn take_news(&self) -> Vec<String> {
+        self.inner.store.take_news()
     }
 
     /// Closes it: every later operation, of its clones too, is the error `closed`, and so it is for those
@@ -191,22 +242,42 @@ impl Limiter {
 
     #[inline]
     fn decide(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<Decision> {
-        self.decide_bare(key, cost, time, mode).map(|bare| Decision::new(self.policy_apart(), key, bare))
+        self.decide_bare(key, cost, time, mode, |bare| self.complete(key, bare))
     }
 
+    /// Decides, and answers what `answer` makes of the decision.
     #[inline]
-    fn decide_bare(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<BareDecision> {
-        let Inner { policy, counters, origin, .. } = &*self.inner;
+    fn decide_bare<T>(
+        &self,
+        key: &[u8],
+        cost: u64,
+        time: Time,
+        mode: Mode,
+        answer: impl FnOnce(BareDecision) -> T,
+    ) -> Result<T> {
+        let Inner { counters, origin, instead, .. } = &*self.inner;
+        if let Some(instead) = instead {
+            return self.decide_elsewhere(instead, (key, cost), mode, time).map(answer);
+        }
         let decided = self.ask(key, cost, mode, time, |verdict| {
             if mode == Mode::Acquire {
                 counters.count(self.ended(&verdict, cost));
             }
-            BareDecision::new(policy, cost, mode, verdict, *origin)
+            answer(BareDecision::new(cost, mode, verdict, *origin, By::Store))
         });
         if decided.is_err() && mode == Mode::Acquire {
             counters.count(Ended::Error);
         }
         decided
+    }
+
+    /// The policy that a decision was made by: that of this instance's shares, where it decided itself.
+    #[inline]
+    fn policy_of(&self, bare: &BareDecision) -> &Policy {
+        match &self.inner.instead {
+            Some(instead) if bare.is_by_share() => &instead.shares,
+            _ => &self.inner.policy,
+        }
     }
 
     /// The policy for a decision of this thread.
@@ -231,10 +302,7 @@ impl Limiter {
         key::check(key)?;
         key::check_cost(cost)?;
         let request = Request { buckets: self.inner.policy.buckets(), key, cost };
-        self.inner.store.decide_request(&request, mode, time, |verdict| {
-            self.saw(&request, &verdict, time);
-            answer(verdict)
-        })
+        self.inner.store.decide_request(&request, mode, time, answer)
     }
 
     /// How a request ended.

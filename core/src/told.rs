@@ -23,8 +23,8 @@ pub struct BareDecision {
     lease: Lease,
     cost: u64,
     origin: u32,
-    /// The place of the limit that decided, where no block did.
-    deciding: u8,
+    /// The place of the limit that decided, where no block did; of several found when it is asked.
+    deciding: AtomicU8,
     ruling: Ruling,
     by: By,
     held: AtomicU8,
@@ -55,6 +55,9 @@ pub(crate) enum By {
 /// It is made for every request: what a processor moves in a few steps.
 const _: () = assert!(size_of::<BareDecision>() == 88);
 
+/// The place where it was not asked yet: a policy has at most 16 limits.
+const UNASKED: u8 = u8::MAX;
+
 // What it took: can be given back, was, or is the original's to give back.
 const OPEN: u8 = 0;
 const SETTLED: u8 = 1;
@@ -70,35 +73,20 @@ pub struct Told<'a> {
 
 impl BareDecision {
     #[inline]
-    pub(crate) fn new(
-        policy: &Policy,
-        cost: u64,
-        mode: Mode,
-        verdict: Verdict<'_>,
-        origin: u32,
-        by: By,
-    ) -> Self {
+    pub(crate) fn new(cost: u64, mode: Mode, verdict: Verdict<'_>, origin: u32, by: By) -> Self {
         let Verdict { admitted, now, seen, lease } = verdict;
-        let mut bare = Self {
-            now,
-            seen: SmallVec::from_slice(seen),
-            lease,
-            cost,
-            origin,
-            deciding: 0,
-            ruling: match (mode, admitted) {
-                (Mode::Peek, true) => Ruling::WouldAdmit,
-                (Mode::Peek, false) => Ruling::WouldRefuse,
-                (_, true) => Ruling::Admitted,
-                (_, false) => Ruling::Refused,
-            },
-            by,
-            held: AtomicU8::new(OPEN),
+        let (seen, deciding) = match seen {
+            [only] => (SmallVec::from_buf([*only]), 0),
+            _ => (SmallVec::from_slice(seen), UNASKED),
         };
-        if bare.seen.len() > 1 {
-            bare.deciding = bare.told(policy).strictest();
-        }
-        bare
+        let (deciding, held) = (AtomicU8::new(deciding), AtomicU8::new(OPEN));
+        let ruling = match (mode, admitted) {
+            (Mode::Peek, true) => Ruling::WouldAdmit,
+            (Mode::Peek, false) => Ruling::WouldRefuse,
+            (_, true) => Ruling::Admitted,
+            (_, false) => Ruling::Refused,
+        };
+        Self { now, seen, lease, cost, origin, deciding, ruling, by, held }
     }
 
     /// What it tells under its policy.
@@ -113,10 +101,10 @@ impl BareDecision {
         matches!(self.ruling, Ruling::Admitted | Ruling::WouldAdmit)
     }
 
-    /// Who decided.
+    /// Whether this process decided by its share of the limits.
     #[inline]
-    pub(crate) fn by(&self) -> By {
-        self.by
+    pub(crate) fn is_by_share(&self) -> bool {
+        matches!(self.by, By::Local | By::LocalNever)
     }
 
     /// Marks what it took as given back, or settled; true the first time.
@@ -128,7 +116,8 @@ impl BareDecision {
 /// A clone tells the same, but holds nothing that could be given back.
 impl Clone for BareDecision {
     fn clone(&self) -> Self {
-        Self { seen: self.seen.clone(), held: AtomicU8::new(CLONED), ..*self }
+        let deciding = AtomicU8::new(self.deciding.load(Ordering::Relaxed));
+        Self { seen: self.seen.clone(), deciding, held: AtomicU8::new(CLONED), ..*self }
     }
 }
 
@@ -152,12 +141,21 @@ impl<'a> Told<'a> {
 
     #[inline]
     fn deciding(self) -> usize {
-        usize::from(self.bare.deciding)
+        let mut place = self.bare.deciding.load(Ordering::Relaxed);
+        if place == UNASKED {
+            place = self.strictest();
+            self.bare.deciding.store(place, Ordering::Relaxed);
+        }
+        usize::from(place)
     }
 
     fn refuses(self, place: usize) -> bool {
         !self.bare.allowed()
-            && !self.limit_at(place).algorithm().admits(&self.bare.seen[place], self.bare.now, self.cost_at(place))
+            && !self.limit_at(place).algorithm().admits(
+                &self.bare.seen[place],
+                self.bare.now,
+                self.cost_at(place),
+            )
     }
 
     fn is_never(self, place: usize) -> bool {
@@ -165,10 +163,13 @@ impl<'a> Told<'a> {
     }
 
     fn wait(self, place: usize) -> u64 {
-        self.limit_at(place).algorithm().retry_after(&self.bare.seen[place], self.bare.now, self.cost_at(place))
+        self.limit_at(place).algorithm().retry_after(
+            &self.bare.seen[place],
+            self.bare.now,
+            self.cost_at(place),
+        )
     }
 
-    #[inline]
     /// What is asked of a limit: of a share, which a larger cost exceeds, at most the share.
     #[inline]
     fn cost_at(self, place: usize) -> u64 {
@@ -178,6 +179,7 @@ impl<'a> Told<'a> {
         }
     }
 
+    #[inline]
     fn measure(self, place: usize) -> Measure {
         self.limit_at(place).algorithm().measure(&self.bare.seen[place], self.bare.now)
     }
@@ -248,7 +250,9 @@ impl<'a> Told<'a> {
             return Duration::ZERO;
         }
         let delays = self.policy.limits().iter().zip(&self.bare.seen);
-        let delays = delays.map(|(limit, seen)| limit.algorithm().delay(seen, self.bare.now, self.taken()));
+        let delays = delays.map(|(limit, seen)| {
+            limit.algorithm().delay(seen, self.bare.now, self.taken().min(limit.capacity()))
+        });
         Duration::from_micros(delays.max().unwrap_or(0))
     }
 

@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::limiter;
-use mirab::{ErrorKind, Limiter, Step, Store};
+use mirab::{ErrorKind, Limiter, Step, Store, Told};
 
 const POLICY: &str = "5/minute; leaky_bucket: 4/minute queue 3; concurrency: 9 for 30s";
 
@@ -28,8 +28,10 @@ fn a_bare_decision_tells_what_a_whole_one_does() {
             let taken = limiter.acquire_bare_at("bare", cost, time).unwrap();
             let whole = limiter.acquire("whole", cost).unwrap();
             assert_eq!(peeked.allowed(), taken.allowed());
-            assert_eq!(format!("{:?}", limiter.tell(&taken).decided()), format!("{:?}", whole.decided()));
-            assert_eq!(limiter.tell(&taken).retry_after(), whole.retry_after());
+            let said = |told: Told<'_>| format!("{:?} {:?}", told.decided(), told.retry_after());
+            assert_eq!(said(limiter.tell(&taken)), said(whole.told()));
+            assert_eq!(limiter.peek_told_at("told", cost, time, said).unwrap(), said(limiter.tell(&peeked)));
+            assert_eq!(limiter.acquire_told_at("told", cost, time, said).unwrap(), said(whole.told()));
             let completed = limiter.complete("bare", taken);
             assert_eq!((completed.key(), completed.allowed()), (&b"bare"[..], whole.allowed()));
         }

@@ -12,7 +12,8 @@ use mirab::{Limiter, Policy, Store};
 
 fn fork_beside_busy_threads(store: Store) {
     let policy = Policy::parse("1000000/second").unwrap();
-    let limiter = Limiter::builder(policy).store(store).build().unwrap();
+    let limiter =
+        Limiter::builder(policy).store(store).on_store_failure(mirab::OnStoreFailure::Raise).build().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for worker in 0..3 {

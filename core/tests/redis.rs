@@ -55,7 +55,11 @@ fn no_key_reaches_anothers_bucket() {
 fn real_and_given_times_have_their_own_keys() {
     let (store, _) = redis_store();
     let (given, _) = limiter("1/hour", &store, 1 << 51);
-    let real = Limiter::builder(Policy::parse("1/hour").unwrap()).store(store).build().unwrap();
+    let real = Limiter::builder(Policy::parse("1/hour").unwrap())
+        .store(store)
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     assert!(given.allow("k", 1).unwrap());
     assert!(real.allow("k", 1).unwrap());
     assert!(!real.allow("k", 1).unwrap());
@@ -80,7 +84,11 @@ fn exactly_the_limit_passes_from_many_threads() {
 fn nobody_listens() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let store = Store::open(&format!("redis://{free}")).unwrap();
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     assert!(error.to_string().contains(&free.to_string()), "{error}");
@@ -97,7 +105,11 @@ fn a_server_that_takes_everything_and_says_nothing_costs_the_deadline() {
         }
     });
     let store = Store::open(&format!("redis://{address}?timeout_ms=50&connect_timeout_ms=100")).unwrap();
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     for deadline_ms in [100, 50, 50] {
         let begun = Instant::now();
         let error = limiter.acquire("k", 1).unwrap_err();
@@ -112,7 +124,11 @@ fn wrong_credentials_are_denied_without_showing_them() {
     let uri = server().replace("redis://", "redis://nobody:hunter2@");
     let store = Store::open(&uri).unwrap();
     assert!(!format!("{store:?}").contains("hunter2"));
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreDenied, "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
@@ -134,7 +150,10 @@ fn the_documented_rights_are_enough_and_the_least() {
                  sliding_log: 5/minute; sliding_log: 5/minute buckets 6; concurrency: 5 for 60s";
     let play = |key: &str| -> mirab::Result<()> {
         let (limiter, clock) = limiter(every, &store, 100_000_000);
-        let real = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store.clone()).build()?;
+        let real = Limiter::builder(Policy::parse("5/minute").unwrap())
+            .store(store.clone())
+            .on_store_failure(mirab::OnStoreFailure::Raise)
+            .build()?;
         real.acquire(key, 1)?;
         let taken = limiter.acquire(key, 1)?;
         limiter.acquire(key, 2)?;
@@ -168,7 +187,11 @@ fn a_connection_that_was_closed_while_idle_costs_nothing() {
     let relay = Relay::to(&server());
     let uri = format!("redis://{}?timeout_ms=5000&prefix={}", relay.address, fresh_prefix());
     let policy = Policy::parse("100/hour").unwrap();
-    let limiter = Limiter::builder(policy).store(Store::open(&uri).unwrap()).build().unwrap();
+    let limiter = Limiter::builder(policy)
+        .store(Store::open(&uri).unwrap())
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     assert!(limiter.allow("k", 1).unwrap());
     relay.cut();
     // Long enough for the connection to be asked first.
@@ -186,7 +209,11 @@ fn what_is_no_redis_is_said_to_be_none_in_one_line() {
         }
     });
     let store = Store::open(&format!("redis://{address}?timeout_ms=5000")).unwrap();
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     assert!(error.to_string().contains("not a Redis") && !error.to_string().contains('\n'), "{error}");
@@ -197,7 +224,11 @@ fn a_lost_connection_costs_one_error_at_most_and_charges_nothing_twice() {
     let relay = Relay::to(&server());
     let uri = format!("redis://{}?timeout_ms=5000&prefix={}", relay.address, fresh_prefix());
     let policy = Policy::parse("100/hour").unwrap();
-    let limiter = Limiter::builder(policy).store(Store::open(&uri).unwrap()).build().unwrap();
+    let limiter = Limiter::builder(policy)
+        .store(Store::open(&uri).unwrap())
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     assert!(limiter.allow("k", 1).unwrap());
     relay.cut();
     let outcomes: Vec<bool> = (0..3).map(|_| limiter.allow("k", 1).is_ok()).collect();
@@ -211,7 +242,11 @@ fn equal_uris_share_a_store_and_prefixes_separate_them() {
     let prefix = fresh_prefix();
     let open = |suffix: &str| {
         let store = Store::open(&format!("{}?timeout_ms=5000&prefix={prefix}{suffix}", server())).unwrap();
-        Limiter::builder(Policy::parse("1/hour").unwrap()).store(store).build().unwrap()
+        Limiter::builder(Policy::parse("1/hour").unwrap())
+            .store(store)
+            .on_store_failure(mirab::OnStoreFailure::Raise)
+            .build()
+            .unwrap()
     };
     assert!(open("").allow("k", 1).unwrap());
     assert!(!open("").allow("k", 1).unwrap());

@@ -187,7 +187,11 @@ fn those_who_reserve_and_settle_pass_no_more_than_the_limit() {
             ["7/hour", "fixed_window: 7/30 days", "sliding_log: 7/hour", "7/hour; concurrency: 7 for 60s"]
         {
             let (key, policy) = (policy, Policy::parse(policy).unwrap());
-            let limiter = Limiter::builder(policy.clone()).store(store.clone()).build().unwrap();
+            let limiter = Limiter::builder(policy.clone())
+                .store(store.clone())
+                .on_store_failure(mirab::OnStoreFailure::Raise)
+                .build()
+                .unwrap();
             let kept: usize = thread::scope(|scope| {
                 let one = |index: u64| {
                     let limiter = &limiter;

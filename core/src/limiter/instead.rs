@@ -7,6 +7,7 @@ use crate::algorithm::{Seen, Tally};
 use crate::clock::{Now, Time};
 use crate::failure::OnStoreFailure;
 use crate::policy::Policy;
+use crate::stats::Ended;
 use crate::store::StandIn;
 use crate::store::charge::{Charge, Group, Mode, Request, Verdict};
 use crate::told::{BareDecision, By};
@@ -22,22 +23,41 @@ pub(super) struct Instead {
 }
 
 impl Limiter {
+    /// Asks a store elsewhere, and decides in its place when it fails.
+    pub(super) fn decide_elsewhere(
+        &self,
+        instead: &Instead,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        let Inner { origin, policy, .. } = &*self.inner;
+        let request = Request { buckets: policy.buckets(), key, cost };
+        let asked = self.ask(key, cost, mode, time, |verdict| {
+            self.saw(instead, &request, &verdict, time);
+            BareDecision::new(cost, mode, verdict, *origin, By::Store)
+        });
+        let decided = asked.or_else(|error| self.instead_of_store(instead, error, (key, cost), mode, time));
+        if mode == Mode::Acquire {
+            self.count(&decided);
+        }
+        decided
+    }
+
     /// Decides in the place of a store that failed with `error`; the error itself where nobody is to.
     #[cold]
-    pub(super) fn instead(
+    pub(super) fn instead_of_store(
         &self,
+        Instead { choice, shares, .. }: &Instead,
         error: Error,
         (key, cost): (&[u8], u64),
         mode: Mode,
         time: Time,
     ) -> Result<BareDecision> {
-        let Inner { instead, store, .. } = &*self.inner;
-        let Some(Instead { choice, shares, .. }) =
-            instead.as_ref().filter(|_| OnStoreFailure::is_failure(error.kind()))
-        else {
+        let stand_in = self.inner.store.stand_in(time);
+        let Some(stand_in) = stand_in.filter(|_| OnStoreFailure::is_failure(error.kind())) else {
             return Err(error);
         };
-        let Some(stand_in) = store.stand_in(time) else { return Err(error) };
         match choice {
             OnStoreFailure::Raise => Err(error),
             OnStoreFailure::Local => self.locally(&stand_in, shares, (key, cost), mode),
@@ -48,11 +68,25 @@ impl Limiter {
         }
     }
 
+    /// Counts how a decision ended.
+    pub(super) fn count(&self, decided: &Result<BareDecision>) {
+        let counters = &self.inner.counters;
+        match decided {
+            Ok(bare) => {
+                let told = self.tell(bare);
+                counters.count(told.ended());
+                if told.degraded() {
+                    counters.count(Ended::Degraded);
+                }
+            }
+            Err(_) => counters.count(Ended::Error),
+        }
+    }
+
     /// Keeps what the store was seen to say, so that the share goes on from there.
-    pub(super) fn saw(&self, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
-        let Inner { instead, store, .. } = &*self.inner;
-        let Some(Instead { choice: OnStoreFailure::Local, instances, shares }) = instead else { return };
-        let Some(stand_in) = store.stand_in(time) else { return };
+    fn saw(&self, instead: &Instead, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
+        let Instead { choice: OnStoreFailure::Local, instances, shares } = instead else { return };
+        let Some(stand_in) = self.inner.store.stand_in(time) else { return };
         if request.buckets.len() == verdict.seen.len() && !matches!(verdict.seen, [Seen::Blocked(_)]) {
             stand_in.memory.put(shares.buckets(), request.key, verdict.seen, *instances, stand_in.time);
         }
@@ -75,7 +109,7 @@ impl Limiter {
         let outcome = stand_in.memory.decide_group(&group, mode_here, stand_in.time)?;
         let mut verdict = outcome.verdict();
         verdict.admitted &= !never;
-        Ok(BareDecision::new(shares, cost, mode, verdict, self.inner.origin, by))
+        Ok(BareDecision::new(cost, mode, verdict, self.inner.origin, by))
     }
 
     /// The answer to everybody, which says nothing of what is left.
@@ -91,6 +125,6 @@ impl Limiter {
         });
         let seen: SmallVec<[Seen; 4]> = seen.collect();
         let verdict = Verdict::new(admitted, now, &seen);
-        BareDecision::new(policy, cost, mode, verdict, self.inner.origin, By::Rule)
+        BareDecision::new(cost, mode, verdict, self.inner.origin, By::Rule)
     }
 }

@@ -6,13 +6,16 @@ mod fork;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "redis")]
+mod refusals;
 
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::clock::Time;
+use crate::clock::{self, Now, Time};
+use crate::health::Health;
 use crate::receipt::Receipt;
 use crate::{Error, ErrorKind, Result};
 use charge::{Charge, Group, Mode, Outcomes, Request, Verdict};
@@ -28,6 +31,21 @@ pub(crate) struct Refund<'a> {
 
 /// The units that each charge of a refund gave back.
 pub(crate) type Given = SmallVec<[u64; 2]>;
+
+/// What decides in this process while a store elsewhere does not.
+pub(crate) struct StandIn<'a> {
+    pub memory: &'a MemoryStore,
+    /// The store's time, as it is now as far as this process knows.
+    pub time: Time,
+    /// How long until someone looks for the store again.
+    pub probe_after_us: u64,
+}
+
+impl StandIn<'_> {
+    pub fn now(&self) -> Now {
+        clock::resolve(self.time)
+    }
+}
 
 /// What a store in this process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,11 +143,7 @@ impl Store {
             Backend::Memory(store) => store.decide_request(request, mode, time, answer),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => {
-                let group = Group { charges: request.charges().collect() };
-                match store.decide(&[group], mode, time)?.pop() {
-                    Some(outcome) => Ok(answer(outcome?.verdict())),
-                    None => Err(Error::new(ErrorKind::Internal, "the store gave no answer")),
-                }
+                store.decide_request(request, mode, time).map(|outcome| answer(outcome.verdict()))
             }
         }
     }
@@ -198,6 +212,33 @@ impl Store {
             }
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.unblock(key, time),
+        }
+    }
+
+    /// What decides in the place of a store elsewhere; none for one in this process.
+    pub(crate) fn stand_in(&self, time: Time) -> Option<StandIn<'_>> {
+        match &self.0 {
+            Backend::Memory(_) => None,
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => Some(store.stand_in(time)),
+        }
+    }
+
+    /// How it is, asked now.
+    pub(crate) fn health(&self) -> Health {
+        match &self.0 {
+            Backend::Memory(_) => Health::local("memory:"),
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.health(),
+        }
+    }
+
+    /// What an operator should know since it was last asked.
+    pub(crate) fn take_news(&self) -> Vec<String> {
+        match &self.0 {
+            Backend::Memory(_) => Vec::new(),
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.take_news(),
         }
     }
 

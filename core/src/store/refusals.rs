@@ -159,7 +159,8 @@ mod tests {
         let now = Now { steady: at, wall: at };
         let algorithm = policy.limits()[0].algorithm();
         let seen = algorithm.charged(algorithm.nothing(now), now, used);
-        let outcome = Outcome { admitted: false, now, seen: SmallVec::from_buf([seen]), lease: Lease::default() };
+        let outcome =
+            Outcome { admitted: false, now, seen: SmallVec::from_buf([seen]), lease: Lease::default() };
         let refusals = Refusals::default();
         // Sent at 500 and answered at 700 by this process's clock: the store's time was between.
         refusals.remember(&request(cost), &outcome, 500, 700);

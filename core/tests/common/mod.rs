@@ -6,7 +6,7 @@ pub mod relay;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mirab::{Limiter, ManualClock, Policy, Store};
+use mirab::{Limiter, ManualClock, OnStoreFailure, Policy, Store};
 
 /// The address of the private Redis of this run.
 pub fn server() -> String {
@@ -31,7 +31,7 @@ pub fn redis_store() -> (Store, String) {
 pub fn limiter(policy: &str, store: &Store, at_us: u64) -> (Limiter, ManualClock) {
     let clock = ManualClock::new(at_us).unwrap();
     let builder = Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone());
-    (builder.clock(clock.clone()).build().unwrap(), clock)
+    (builder.clock(clock.clone()).on_store_failure(OnStoreFailure::Raise).build().unwrap(), clock)
 }
 
 /// A connection to the private Redis, to look behind the store.

@@ -41,15 +41,39 @@ pub(super) struct Circuit {
     pub reason: Option<Error>,
     /// How often it opened.
     pub opened: u64,
+    since: Option<Instant>,
+    /// What an operator should know: each change of state, once.
+    news: Vec<String>,
 }
 
 impl Circuit {
     pub const fn new() -> Self {
-        Self { state: State::Closed, failures: 0, delay: FIRST_DELAY, reason: None, opened: 0 }
+        Self {
+            state: State::Closed,
+            failures: 0,
+            delay: FIRST_DELAY,
+            reason: None,
+            opened: 0,
+            since: None,
+            news: Vec::new(),
+        }
     }
 
-    pub fn state(&self) -> State {
-        self.state
+    /// Its state in a word.
+    pub fn state(&self) -> &'static str {
+        match self.state {
+            State::Closed => "closed",
+            State::Open { .. } => "open",
+            State::Trial { .. } => "trial",
+        }
+    }
+
+    pub fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
+    pub fn take_news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
     }
 
     pub fn ask(&mut self, now: Instant) -> Leave {
@@ -79,6 +103,10 @@ impl Circuit {
 
     /// The server has answered as it should.
     pub fn succeeded(&mut self) {
+        if self.state != State::Closed {
+            let away = self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+            self.news.push(format!("decides again, after {:.1} s", away.as_secs_f64()));
+        }
         (self.state, self.failures, self.delay) = (State::Closed, 0, FIRST_DELAY);
     }
 
@@ -104,6 +132,9 @@ impl Circuit {
             state => {
                 if state == State::Closed {
                     self.opened += 1;
+                    self.since = Some(now);
+                    let reason = self.reason.as_ref().map_or_else(String::new, Error::to_string);
+                    self.news.push(format!("is not asked any more until it answers again: {reason}"));
                 }
                 self.state = State::Open { probe_at: now + self.delay };
                 self.delay = (self.delay * 2).min(LONGEST_DELAY);
@@ -120,6 +151,18 @@ mod tests {
 
     fn late() -> Error {
         Error::new(crate::ErrorKind::StoreTimeout, "late")
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        (0..9).for_each(|_| circuit.failed(now, late()));
+        assert_eq!(circuit.take_news(), ["is not asked any more until it answers again: late"]);
+        circuit.found();
+        assert!(!circuit.has_news());
+        circuit.succeeded();
+        circuit.succeeded();
+        assert_eq!(circuit.take_news().len(), 1);
     }
 
     #[test]

@@ -8,12 +8,13 @@
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::batch::{Ask, Command, MOST_GROUPS, part};
-use super::circuit::{Circuit, Leave, State};
+use super::circuit::{Circuit, Leave};
 use super::error;
 use super::link::{Link, Lost};
 use super::uri::Settings;
@@ -27,6 +28,7 @@ const GRACE: Duration = Duration::from_millis(10);
 pub(super) struct Desk {
     settings: Settings,
     inner: Mutex<Inner>,
+    has_news: AtomicBool,
 }
 
 struct Inner {
@@ -55,7 +57,7 @@ struct Caller {
 
 impl Desk {
     pub fn new(settings: Settings) -> Arc<Self> {
-        Arc::new(Self { settings, inner: Mutex::new(Inner::new()) })
+        Arc::new(Self { settings, inner: Mutex::new(Inner::new()), has_news: AtomicBool::new(false) })
     }
 
     pub fn settings(&self) -> &Settings {
@@ -98,14 +100,25 @@ impl Desk {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(inner.give_up(&caller, &self.settings));
+                let error = inner.give_up(&caller, &self.settings);
+                self.announce(&inner);
+                return Err(error);
             }
             inner = caller.wake.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// What the circuit is, why, how often it opened, and when the next probe is due.
-    pub fn circuit(&self) -> (State, Option<Error>, u64) {
+    /// What an operator should know since it was last asked.
+    pub fn take_news(&self) -> Vec<String> {
+        if !self.has_news.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let news = self.lock().circuit.take_news();
+        news.into_iter().map(|text| format!("the store {} {text}", self.settings)).collect()
+    }
+
+    /// What the circuit is, what failed last, and how often it opened.
+    pub fn circuit(&self) -> (&'static str, Option<Error>, u64) {
         let inner = self.lock();
         (inner.circuit.state(), inner.circuit.reason.clone(), inner.circuit.opened)
     }
@@ -186,7 +199,14 @@ impl Desk {
             }
         }
         inner.wake_next(self.settings.pool);
+        self.announce(&inner);
         inner
+    }
+
+    fn announce(&self, inner: &Inner) {
+        if inner.circuit.has_news() {
+            self.has_news.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Starts to connect, unless someone does.
@@ -232,6 +252,7 @@ impl Desk {
                 }
             }
         }
+        self.announce(&inner);
     }
 
     /// What the server's error is to a caller.

@@ -16,14 +16,18 @@ mod wire;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
 
 use smallvec::SmallVec;
 
-use super::charge::{Charge, Group, Mode, Outcomes};
+use super::charge::{Charge, Group, Mode, Outcome, Outcomes, Request};
 use super::fork::{self, Held, Lockable};
-use super::{Given, Refund};
+use super::memory::MemoryStore;
+use super::refusals::Refusals;
+use super::{Given, Refund, StandIn};
 use crate::clock::{self, Time};
+use crate::health::Health;
 use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
 use batch::{Ask, Decide, MOST_GROUPS};
@@ -34,7 +38,15 @@ use wire::{Args, Reply};
 
 pub(crate) struct RedisStore {
     desk: Arc<Desk>,
+    refusals: Refusals,
+    /// How far the server's clock is ahead of this process's, in microseconds.
+    ahead_us: AtomicI64,
+    /// What decides in this process while the server does not: by its time, and by given times.
+    stand_ins: [OnceLock<Arc<MemoryStore>>; 2],
 }
+
+/// How many keys are kept for the time when the server does not decide.
+const STAND_IN_KEYS: usize = 100_000;
 
 type Keys = SmallVec<[String; 3]>;
 
@@ -45,7 +57,12 @@ pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
     if let Some(store) = open.get(uri).and_then(Weak::upgrade) {
         return Ok(store);
     }
-    let store = Arc::new(RedisStore { desk: Desk::new(Settings::parse(uri)?) });
+    let store = Arc::new(RedisStore {
+        desk: Desk::new(Settings::parse(uri)?),
+        refusals: Refusals::default(),
+        ahead_us: AtomicI64::new(0),
+        stand_ins: Default::default(),
+    });
     fork::watch(&store);
     open.retain(|_, store| store.strong_count() > 0);
     open.insert(uri.into(), Arc::downgrade(&store));
@@ -53,6 +70,32 @@ pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
 }
 
 impl RedisStore {
+    /// Decides a request; where it was refused a moment ago and would be again, without the server.
+    pub fn decide_request(&self, request: &Request<'_>, mode: Mode, time: Time) -> Result<Outcome> {
+        let may_recall = mode == Mode::Acquire && request.cost > 0 && time.given().is_none();
+        if may_recall && let Some(outcome) = self.refusals.recall(request, local_us()) {
+            return Ok(outcome);
+        }
+        let sent = local_us();
+        let group = Group { charges: request.charges().collect() };
+        let missing = || Error::new(ErrorKind::Internal, "the store gave no answer");
+        let outcome = self.decide(&[group], mode, time)?.pop().ok_or_else(missing)??;
+        if may_recall && !outcome.admitted {
+            self.refusals.remember(request, &outcome, sent, local_us());
+        }
+        Ok(outcome)
+    }
+
+    /// What decides in the server's place while it does not.
+    pub fn stand_in(&self, time: Time) -> StandIn<'_> {
+        let place = usize::from(time.given().is_some());
+        let memory = self.stand_ins[place].get_or_init(|| MemoryStore::bounded(STAND_IN_KEYS));
+        let there = local_us().saturating_add_signed(self.ahead_us.load(Ordering::Relaxed));
+        let time = if time.given().is_some() { time } else { Time::near_us(there) };
+        let probe_after_us = self.desk.probe_after().map_or(0, |after| after.as_micros() as u64);
+        StandIn { memory, time, probe_after_us }
+    }
+
     pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
         let mut outcomes = Outcomes::new();
         for groups in groups.chunks(MOST_GROUPS) {
@@ -92,11 +135,22 @@ impl RedisStore {
             time,
             told: script::told(groups),
         }))?;
+        if let (Reply::Integers(numbers), None) = (&reply, time.given())
+            && let Some(&there) = numbers.first()
+        {
+            self.ahead_us.store(there.saturating_sub_unsigned(local_us()), Ordering::Relaxed);
+        }
         script::answers(&reply, groups, &leases).ok_or_else(|| self.unknown_answer())
     }
 
     /// Gives back what a receipt says; the units that each of the charges gave back.
     pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
+        let given = self.give_back(refund, time);
+        self.forget(refund.charges);
+        given
+    }
+
+    fn give_back(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
         let stored = refund.charges.iter().filter(|charge| charge.bucket.algorithm().has_state());
         let charges: SmallVec<[Charge<'_>; 2]> = stored.copied().collect();
         if charges.is_empty() {
@@ -115,10 +169,13 @@ impl RedisStore {
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
         let group = Group { charges: charges.into() };
-        self.delete(self.keys(&group, time))
+        let deleted = self.delete(self.keys(&group, time));
+        self.forget(charges);
+        deleted
     }
 
     pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
+        self.refusals.forget(key);
         let mut arguments = Args::default();
         script::time_arguments(&mut arguments, time);
         arguments.arg(for_us);
@@ -127,7 +184,9 @@ impl RedisStore {
     }
 
     pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
-        self.delete(std::iter::once(self.block_key(key, time)))
+        let deleted = self.delete(std::iter::once(self.block_key(key, time)));
+        self.refusals.forget(key);
+        deleted
     }
 
     fn delete(&self, keys: impl IntoIterator<Item = String>) -> Result<()> {
@@ -136,8 +195,52 @@ impl RedisStore {
         self.ask(Ask::Plain(command)).map(|_| ())
     }
 
+    /// What was refused to these keys may be admitted now.
+    fn forget(&self, charges: &[Charge<'_>]) {
+        charges.iter().for_each(|charge| self.refusals.forget(charge.key));
+    }
+
     fn settings(&self) -> &Settings {
         self.desk.settings()
+    }
+
+    /// How the server is, asked now.
+    pub fn health(&self) -> Health {
+        let mut health = Health::local(&self.settings().to_string());
+        let sent = local_us();
+        let asked = self.ask(Ask::Plain(wire::command(&[b"TIME"])));
+        let received = local_us();
+        if let Ok(Reply::Texts(time)) = &asked
+            && let [seconds, us] = time.as_slice()
+            && let (Ok(seconds), Ok(us)) = (seconds.parse::<i64>(), us.parse::<i64>())
+        {
+            let there = seconds.saturating_mul(1_000_000).saturating_add(us);
+            health.clock_ahead_us = Some(there.saturating_sub_unsigned(sent.midpoint(received)));
+        }
+        let info = |section: &[u8]| match self.ask(Ask::Plain(wire::command(&[b"INFO", section]))) {
+            Ok(Reply::Text(text)) => text,
+            _ => String::new(),
+        };
+        let (server, memory) = (info(b"server"), info(b"memory"));
+        let of = |text: &str, name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.map(|value| value.trim().to_owned())
+        };
+        health.server_version = of(&server, "valkey_version").or_else(|| of(&server, "redis_version"));
+        health.maxmemory_policy = of(&memory, "maxmemory_policy");
+        let is_bounded = of(&memory, "maxmemory").is_some_and(|bytes| bytes != "0");
+        health.may_drop_keys =
+            is_bounded && health.maxmemory_policy.as_ref().is_some_and(|policy| policy != "noeviction");
+        let (circuit, last, opened) = self.desk.circuit();
+        health.ok = asked.is_ok() && circuit == "closed";
+        (health.circuit, health.opened) = (circuit, opened);
+        health.last_error = last.map(|error| (error.kind(), error.to_string()));
+        health
+    }
+
+    /// What an operator should know since it was last asked: that it is away, that it is back.
+    pub fn take_news(&self) -> Vec<String> {
+        self.desk.take_news()
     }
 
     /// Where it is, and how its keys begin.
@@ -187,6 +290,11 @@ impl RedisStore {
     }
 }
 
+/// This process's own clock, which runs evenly.
+fn local_us() -> u64 {
+    clock::resolve(Time::STORE).steady
+}
+
 fn packed(keys: impl IntoIterator<Item = String>) -> Args {
     let mut args = Args::default();
     keys.into_iter().for_each(|key| {
@@ -197,7 +305,9 @@ fn packed(keys: impl IntoIterator<Item = String>) -> Args {
 
 impl Lockable for RedisStore {
     fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
-        vec![self.desk.hold()]
+        let mut held = self.refusals.hold();
+        held.push(self.desk.hold());
+        held
     }
 }
 

@@ -115,6 +115,8 @@ pub(super) enum Reply {
     /// An integer, or an array of nothing else.
     Integers(Vec<i64>),
     Text(String),
+    /// An array of texts.
+    Texts(Vec<String>),
     /// An error: its code and the sentence behind it, in one.
     Error(String),
     /// Nothing, or what none of our commands is answered with.
@@ -156,27 +158,30 @@ impl Reply {
     }
 }
 
-/// An array; of anything but integers only its end is of interest.
+/// An array of integers or of texts; of any other only its end is of interest.
 fn array(bytes: &[u8], mut at: usize, count: i64) -> Result<Option<(Reply, usize)>, Malformed> {
-    let mut numbers = Vec::new();
-    let mut is_plain = true;
+    let (mut numbers, mut texts) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let Some(&first) = bytes.get(at) else { return Ok(None) };
-        if first == b':' {
-            let Some((line, end)) = line(bytes, at)? else { return Ok(None) };
-            numbers.push(integer(&line[1..])?);
-            at = end;
-        } else {
-            // An array in an array is as deep as anything goes.
-            if first == b'*' {
-                return Err(malformed(&bytes[at..bytes.len().min(at + 40)]));
-            }
-            is_plain = false;
-            let Some((_, length)) = Reply::parse(&bytes[at..])? else { return Ok(None) };
-            at += length;
+        // An array in an array is none of ours.
+        if first == b'*' {
+            return Err(malformed(&bytes[at..bytes.len().min(at + 40)]));
+        }
+        let Some((reply, length)) = Reply::parse(&bytes[at..])? else { return Ok(None) };
+        at += length;
+        match reply {
+            Reply::Integers(number) => numbers.extend(number),
+            Reply::Text(text) => texts.push(text),
+            _ => {}
         }
     }
-    Ok(Some((if is_plain && count >= 0 { Reply::Integers(numbers) } else { Reply::Other }, at)))
+    let all = usize::try_from(count).unwrap_or(usize::MAX);
+    let reply = match (numbers.len() == all, texts.len() == all && all > 0) {
+        (true, _) => Reply::Integers(numbers),
+        (_, true) => Reply::Texts(texts),
+        _ => Reply::Other,
+    };
+    Ok(Some((reply, at)))
 }
 
 type Bulk<'a> = (Option<&'a [u8]>, usize);
