@@ -18,6 +18,8 @@
 mod algorithm;
 mod clock;
 mod decision;
+#[cfg(feature = "redis")]
+mod driver;
 pub mod duration;
 mod error;
 mod failure;
@@ -39,6 +41,8 @@ mod wait;
 pub use algorithm::fixed_window::Anchor;
 pub use clock::{Clock, ManualClock, Time};
 pub use decision::Decision;
+#[cfg(feature = "redis")]
+pub use driver::{Driver, Watch};
 pub use error::{Error, ErrorKind, Result};
 pub use failure::OnStoreFailure;
 pub use health::Health;

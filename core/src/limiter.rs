@@ -298,11 +298,17 @@ impl Limiter {
         time: Time,
         answer: impl FnOnce(Verdict<'_>) -> T,
     ) -> Result<T> {
+        let request = self.request(key, cost)?;
+        self.inner.store.decide_request(&request, mode, time, answer)
+    }
+
+    /// What is asked of the store, where it can be.
+    #[inline]
+    pub(crate) fn request<'a>(&'a self, key: &'a [u8], cost: u64) -> Result<Request<'a>> {
         self.check_open()?;
         key::check(key)?;
         key::check_cost(cost)?;
-        let request = Request { buckets: self.inner.policy.buckets(), key, cost };
-        self.inner.store.decide_request(&request, mode, time, answer)
+        Ok(Request { buckets: self.inner.policy.buckets(), key, cost })
     }
 
     /// How a request ended.

@@ -9,7 +9,7 @@ use crate::failure::OnStoreFailure;
 use crate::policy::Policy;
 use crate::stats::Ended;
 use crate::store::StandIn;
-use crate::store::charge::{Charge, Group, Mode, Request, Verdict};
+use crate::store::charge::{Charge, Group, Mode, Outcome, Request, Verdict};
 use crate::told::{BareDecision, By};
 use crate::{Error, Result};
 
@@ -31,13 +31,40 @@ impl Limiter {
         mode: Mode,
         time: Time,
     ) -> Result<BareDecision> {
-        let Inner { origin, policy, .. } = &*self.inner;
-        let request = Request { buckets: policy.buckets(), key, cost };
-        let asked = self.ask(key, cost, mode, time, |verdict| {
+        let request = self.request(key, cost)?;
+        let Inner { origin, store, .. } = &*self.inner;
+        let asked = store.decide_request(&request, mode, time, |verdict| {
             self.saw(instead, &request, &verdict, time);
             BareDecision::new(cost, mode, verdict, *origin, By::Store)
         });
         let decided = asked.or_else(|error| self.instead_of_store(instead, error, (key, cost), mode, time));
+        if mode == Mode::Acquire {
+            self.count(&decided);
+        }
+        decided
+    }
+
+    /// What a store elsewhere has decided, or what is decided in its place.
+    pub(crate) fn decided_elsewhere(
+        &self,
+        outcome: Result<Outcome>,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        let Inner { origin, instead, policy, .. } = &*self.inner;
+        let decided = match (outcome, instead) {
+            (Ok(outcome), _) => {
+                let verdict = outcome.verdict();
+                if let Some(instead) = instead {
+                    let request = Request { buckets: policy.buckets(), key, cost };
+                    self.saw(instead, &request, &verdict, time);
+                }
+                Ok(BareDecision::new(cost, mode, verdict, *origin, By::Store))
+            }
+            (Err(error), Some(instead)) => self.instead_of_store(instead, error, (key, cost), mode, time),
+            (Err(error), None) => Err(error),
+        };
         if mode == Mode::Acquire {
             self.count(&decided);
         }

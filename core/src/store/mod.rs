@@ -47,6 +47,11 @@ impl StandIn<'_> {
     }
 }
 
+#[cfg(feature = "redis")]
+pub(crate) use redis::driver::Driver as LoopStore;
+#[cfg(feature = "redis")]
+pub use redis::driver::Watch;
+
 /// What a store in this process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
@@ -221,6 +226,15 @@ impl Store {
             Backend::Memory(_) => None,
             #[cfg(feature = "redis")]
             Backend::Redis(store) => Some(store.stand_in(time)),
+        }
+    }
+
+    /// What drives it in an event loop; none for a store in this process, which never waits.
+    #[cfg(feature = "redis")]
+    pub(crate) fn in_a_loop<T>(&self) -> Result<Option<LoopStore<T>>> {
+        match &self.0 {
+            Backend::Memory(_) => Ok(None),
+            Backend::Redis(store) => redis::driver::Driver::new(store).map(Some),
         }
     }
 

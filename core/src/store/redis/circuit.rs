@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// How many failures one after the other open it.
 const FAILURES: u32 = 3;
@@ -91,6 +91,13 @@ impl Circuit {
                 Leave::Refused { probe: true }
             }
         }
+    }
+
+    /// The error of one who may not ask.
+    pub fn refusal(&self) -> Error {
+        let kind = self.reason.as_ref().map_or(ErrorKind::StoreUnavailable, Error::kind);
+        let text = self.reason.as_ref().map_or_else(String::new, Error::to_string);
+        Error::new(kind, format!("not asked for a while after failures, the last: {text}"))
     }
 
     /// When the next probe is due; none while the server decides.

@@ -68,21 +68,11 @@ impl Desk {
     pub fn call(self: &Arc<Self>, ask: Ask) -> Result<Reply> {
         let begun = Instant::now();
         let mut inner = self.lock();
-        match inner.circuit.ask(begun) {
-            Leave::Ask => {}
-            Leave::Refused { probe } => {
-                let reason = inner.circuit.reason.clone();
-                if probe {
-                    self.connect(&mut inner);
-                }
-                let (kind, text) = reason.map_or((ErrorKind::StoreUnavailable, String::new()), |error| {
-                    (error.kind(), error.to_string())
-                });
-                return Err(Error::new(
-                    kind,
-                    format!("not asked for a while after failures, the last: {text}"),
-                ));
+        if let Leave::Refused { probe } = inner.circuit.ask(begun) {
+            if probe {
+                self.connect(&mut inner);
             }
+            return Err(inner.circuit.refusal());
         }
         let deadline = begun + self.patience(&inner);
         let caller = Arc::new(Caller { ask, deadline, answer: OnceLock::new(), wake: Condvar::new() });
@@ -209,6 +199,70 @@ impl Desk {
         }
     }
 
+    /// Whether the server may be asked now, and the error where it may not.
+    pub fn leave(&self) -> std::result::Result<(), (bool, Error)> {
+        let mut inner = self.lock();
+        match inner.circuit.ask(Instant::now()) {
+            Leave::Ask => Ok(()),
+            Leave::Refused { probe } => Err((probe, inner.circuit.refusal())),
+        }
+    }
+
+    /// How long a caller that asks now waits at most.
+    pub fn patience_now(&self) -> Duration {
+        self.patience(&self.lock())
+    }
+
+    /// Looks for the server, for all who will ask it.
+    pub fn probe(self: &Arc<Self>) {
+        self.connect(&mut self.lock());
+    }
+
+    /// What a reply says of the server, where others read it.
+    pub fn answered(&self, reply: &Reply) {
+        let mut inner = self.lock();
+        match reply {
+            Reply::Error(text) if is_failure(text) => inner.circuit.failed(Instant::now(), self.error(text)),
+            _ => inner.circuit.succeeded(),
+        }
+        self.announce(&inner);
+    }
+
+    /// That an answer was lost, where others waited for it.
+    pub fn lost(&self, error: &Error) {
+        let mut inner = self.lock();
+        inner.circuit.failed(Instant::now(), error.clone());
+        self.announce(&inner);
+    }
+
+    /// Makes a connection for another than those who meet here; `then` is called by the thread that made
+    /// it.
+    pub fn connect_for(
+        self: &Arc<Self>,
+        then: impl FnOnce(std::result::Result<Link, Lost>) + Send + 'static,
+    ) {
+        self.lock().has_tried = true;
+        let desk = Arc::clone(self);
+        let started = spawn(move || {
+            let link = Link::open(&desk.settings, desk.connect_deadline());
+            let mut inner = desk.lock();
+            match &link {
+                Ok(_) => inner.circuit.found(),
+                Err(lost) => inner.circuit.failed(Instant::now(), lost.error(&desk.settings, false)),
+            }
+            desk.announce(&inner);
+            drop(inner);
+            then(link);
+        });
+        if let Err(error) = started {
+            self.lost(&self.unavailable(&format!("no thread to connect with: {error}")));
+        }
+    }
+
+    fn connect_deadline(&self) -> Instant {
+        Instant::now() + self.settings.connect_timeout.max(self.settings.timeout)
+    }
+
     /// Starts to connect, unless someone does.
     fn connect(self: &Arc<Self>, inner: &mut Inner) {
         if inner.is_connecting {
@@ -216,13 +270,10 @@ impl Desk {
         }
         (inner.is_connecting, inner.has_tried) = (true, true);
         let (desk, generation) = (Arc::clone(self), inner.generation);
-        let started =
-            thread::Builder::new().name("mirab-connect".into()).stack_size(256 * 1024).spawn(move || {
-                block_signals();
-                let deadline = Instant::now() + desk.settings.connect_timeout.max(desk.settings.timeout);
-                let link = Link::open(&desk.settings, deadline);
-                desk.connected(link, generation);
-            });
+        let started = spawn(move || {
+            let link = Link::open(&desk.settings, desk.connect_deadline());
+            desk.connected(link, generation);
+        });
         if let Err(error) = started {
             inner.is_connecting = false;
             let error = self.unavailable(&format!("no thread to connect with: {error}"));
@@ -378,6 +429,16 @@ fn round_trip(link: &mut Link, command: &Command, deadline: Instant) -> std::res
 /// Whether an error says that the server does not decide, rather than something about one key.
 fn is_failure(text: &str) -> bool {
     error::code(text) != "WRONGTYPE"
+}
+
+/// Starts a thread that connects.
+fn spawn(connect: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let builder = thread::Builder::new().name("mirab-connect".into()).stack_size(256 * 1024);
+    let started = builder.spawn(move || {
+        block_signals();
+        connect();
+    });
+    started.map(|_| ())
 }
 
 /// Signals are for the threads of the host.

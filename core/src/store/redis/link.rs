@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
+use super::error;
 use super::socket::{Socket, left};
 #[cfg(feature = "tls")]
 use super::tls::Session;
@@ -22,6 +23,8 @@ pub(super) struct Link {
     #[cfg(feature = "tls")]
     session: Option<Box<Session>>,
     input: Vec<u8>,
+    /// What an event loop could not send yet.
+    output: Vec<u8>,
     patience: Duration,
     used: Instant,
 }
@@ -68,15 +71,74 @@ impl Link {
             },
             socket,
             input: Vec::with_capacity(ROOM),
+            output: Vec::new(),
             patience: settings.timeout,
             used: Instant::now(),
         };
+        #[cfg(feature = "tls")]
+        if let Some(session) = &mut link.session {
+            session.send(&link.socket, &[], deadline)?;
+        }
         for greeting in greetings(settings)? {
-            if let Reply::Error(text) = link.exchange(&greeting, deadline)? {
-                return Err(Lost::Refused(text));
+            match link.exchange(&greeting, deadline)? {
+                // Who may not ask whether it is alive has an answer, too.
+                Reply::Error(text) if error::code(&text) != "NOPERM" => return Err(Lost::Refused(text)),
+                _ => {}
             }
         }
         Ok(link)
+    }
+
+    /// Sends a command, or what is left of earlier ones, as far as that goes without waiting; true when all
+    /// is sent.
+    pub fn push(&mut self, command: Option<&Args>) -> Result<bool, Lost> {
+        if let Some(command) = command {
+            command.command(&mut self.output);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(session) = &mut self.session {
+            session.put(&std::mem::take(&mut self.output))?;
+            return Ok(session.flush_now(&self.socket)?);
+        }
+        while !self.output.is_empty() {
+            match self.socket.send(&self.output) {
+                Ok(sent) => drop(self.output.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes in what is there, without waiting.
+    pub fn pull(&mut self) -> Result<(), Lost> {
+        #[cfg(feature = "tls")]
+        if let Some(session) = &mut self.session {
+            return Ok(session.receive_now(&self.socket, &mut self.input)?);
+        }
+        loop {
+            let start = self.input.len();
+            self.input.resize(start + 4 * ROOM, 0);
+            let received = self.socket.receive(&mut self.input[start..]);
+            self.input.truncate(start + received.as_ref().map_or(0, |&length| length));
+            match received {
+                Ok(0) => return Err(closed().into()),
+                Ok(length) if length < 4 * ROOM => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The next reply of those that were taken in.
+    pub fn next_reply(&mut self) -> Result<Option<Reply>, Lost> {
+        let Some((reply, length)) = Reply::parse(&self.input)? else { return Ok(None) };
+        self.input.drain(..length);
+        self.used = Instant::now();
+        Ok(Some(reply))
     }
 
     pub fn raw_fd(&self) -> RawFd {
@@ -94,15 +156,12 @@ impl Link {
         let mut bytes = Vec::with_capacity(512);
         command.command(&mut bytes);
         self.send(&bytes, deadline)?;
-        let reply = self.reply(deadline)?;
-        self.used = Instant::now();
-        Ok(reply)
+        self.reply(deadline)
     }
 
     fn reply(&mut self, deadline: Instant) -> Result<Reply, Lost> {
         loop {
-            if let Some((reply, length)) = Reply::parse(&self.input)? {
-                self.input.drain(..length);
+            if let Some(reply) = self.next_reply()? {
                 return Ok(reply);
             }
             self.receive(deadline)?;
@@ -178,7 +237,7 @@ pub(super) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
 
-/// What is said on a new connection, when anything needs to be.
+/// What is said on a new connection.
 fn greetings(settings: &Settings) -> io::Result<Vec<Args>> {
     let mut greetings = Vec::new();
     match (&settings.user, settings.password()?) {
@@ -192,6 +251,8 @@ fn greetings(settings: &Settings) -> io::Result<Vec<Args>> {
     if settings.database != 0 {
         greetings.push(command(&[b"SELECT", settings.database.to_string().as_bytes()]));
     }
+    // That it answers is found out here, where nobody waits for it.
+    greetings.push(command(&[b"PING"]));
     Ok(greetings)
 }
 
@@ -208,7 +269,7 @@ impl Lost {
             }
             Self::Io(error) => (ErrorKind::StoreUnavailable, error.to_string()),
             Self::Malformed(text) => (ErrorKind::StoreUnavailable, text.clone()),
-            Self::Refused(text) => (super::error::kind(text), text.clone()),
+            Self::Refused(text) => (error::kind(text), error::line(text)),
         };
         Error::new(kind, format!("{server}: {text}"))
     }

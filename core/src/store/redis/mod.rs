@@ -4,6 +4,7 @@
 mod batch;
 mod circuit;
 mod desk;
+pub(crate) mod driver;
 mod error;
 mod key;
 mod link;
@@ -28,6 +29,7 @@ use super::refusals::Refusals;
 use super::{Given, Refund, StandIn};
 use crate::clock::{self, Time};
 use crate::health::Health;
+use crate::policy::Policy;
 use crate::receipt::Lease;
 use crate::{Error, ErrorKind, Result};
 use batch::{Ask, Decide, MOST_GROUPS};
@@ -47,6 +49,32 @@ pub(crate) struct RedisStore {
 
 /// How many keys are kept for the time when the server does not decide.
 const STAND_IN_KEYS: usize = 100_000;
+
+/// A request that is answered later, and when it was sent.
+struct Prepared {
+    policy: Policy,
+    key: Box<[u8]>,
+    cost: u64,
+    mode: Mode,
+    time: Time,
+    lease: Lease,
+    sent: u64,
+}
+
+impl Prepared {
+    fn new(policy: &Policy, request: &Request<'_>, mode: Mode, time: Time) -> Self {
+        let charges: SmallVec<[Charge<'_>; 4]> = request.charges().collect();
+        Self {
+            policy: policy.clone(),
+            key: request.key.into(),
+            cost: request.cost,
+            mode,
+            time,
+            lease: super::charge::lease(&charges, mode),
+            sent: local_us(),
+        }
+    }
+}
 
 type Keys = SmallVec<[String; 3]>;
 
@@ -72,18 +100,27 @@ pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
 impl RedisStore {
     /// Decides a request; where it was refused a moment ago and would be again, without the server.
     pub fn decide_request(&self, request: &Request<'_>, mode: Mode, time: Time) -> Result<Outcome> {
-        let may_recall = mode == Mode::Acquire && request.cost > 0 && time.given().is_none();
-        if may_recall && let Some(outcome) = self.refusals.recall(request, local_us()) {
+        if let Some(outcome) = self.recall(request, mode, time) {
             return Ok(outcome);
         }
         let sent = local_us();
         let group = Group { charges: request.charges().collect() };
         let missing = || Error::new(ErrorKind::Internal, "the store gave no answer");
         let outcome = self.decide(&[group], mode, time)?.pop().ok_or_else(missing)??;
-        if may_recall && !outcome.admitted {
-            self.refusals.remember(request, &outcome, sent, local_us());
-        }
+        self.remember(request, mode, time, &outcome, sent);
         Ok(outcome)
+    }
+
+    /// The refusal of this request, where it was given a moment ago and still holds.
+    fn recall(&self, request: &Request<'_>, mode: Mode, time: Time) -> Option<Outcome> {
+        let may = mode == Mode::Acquire && request.cost > 0 && time.given().is_none();
+        if may { self.refusals.recall(request, local_us()) } else { None }
+    }
+
+    fn remember(&self, request: &Request<'_>, mode: Mode, time: Time, outcome: &Outcome, sent: u64) {
+        if mode == Mode::Acquire && request.cost > 0 && time.given().is_none() && !outcome.admitted {
+            self.refusals.remember(request, outcome, sent, local_us());
+        }
     }
 
     /// What decides in the server's place while it does not.
@@ -126,21 +163,61 @@ impl RedisStore {
     fn call(&self, groups: &[Group<'_>], mode: Mode, time: Time, near: u64) -> Result<SmallVec<[Answer; 1]>> {
         let leases: SmallVec<[Lease; 1]> =
             groups.iter().map(|group| super::charge::lease(&group.charges, mode)).collect();
+        let reply = self.ask(self.deciding(groups, &leases, mode, time, near))?;
+        self.answers(&reply, groups, &leases, time).ok_or_else(|| self.unknown_answer())
+    }
+
+    fn deciding(&self, groups: &[Group<'_>], leases: &[Lease], mode: Mode, time: Time, near: u64) -> Ask {
         let mut arguments = Args::default();
-        Call { groups, leases: &leases, mode, near }.arguments(&mut arguments);
-        let reply = self.ask(Ask::Decide(Decide {
+        Call { groups, leases, mode, near }.arguments(&mut arguments);
+        Ask::Decide(Decide {
             parts: script::parts(groups),
             keys: packed(groups.iter().flat_map(|group| self.keys(group, time))),
             arguments,
             time,
             told: script::told(groups),
-        }))?;
-        if let (Reply::Integers(numbers), None) = (&reply, time.given())
+        })
+    }
+
+    fn answers(
+        &self,
+        reply: &Reply,
+        groups: &[Group<'_>],
+        leases: &[Lease],
+        time: Time,
+    ) -> Option<SmallVec<[Answer; 1]>> {
+        if let (Reply::Integers(numbers), None) = (reply, time.given())
             && let Some(&there) = numbers.first()
         {
             self.ahead_us.store(there.saturating_sub_unsigned(local_us()), Ordering::Relaxed);
         }
-        script::answers(&reply, groups, &leases).ok_or_else(|| self.unknown_answer())
+        script::answers(reply, groups, leases)
+    }
+
+    /// What to send for a request that is answered later, and what its answer is read with. `near` is
+    /// about what time it is there.
+    fn prepare(&self, prepared: Prepared, near: u64) -> (Ask, Prepared) {
+        let Prepared { policy, key, cost, mode, time, lease, .. } = &prepared;
+        let group = policy.group(key, *cost);
+        let ask = self.deciding(&[group], &[*lease], *mode, *time, near);
+        (ask, prepared)
+    }
+
+    /// The answer to it; the server's time where that fits none of the windows that were sent.
+    fn conclude(&self, prepared: &Prepared, reply: &Reply) -> std::result::Result<Result<Outcome>, u64> {
+        let Prepared { policy, key, cost, mode, time, lease, sent } = prepared;
+        let groups = [policy.group(key, *cost)];
+        let answer = self.answers(reply, &groups, &[*lease], *time).and_then(|mut answers| answers.pop());
+        match answer {
+            Some(Answer::Decided(outcome)) => {
+                let request = Request { buckets: policy.buckets(), key, cost: *cost };
+                self.remember(&request, *mode, *time, &outcome, *sent);
+                Ok(Ok(outcome))
+            }
+            Some(Answer::Corrupt(index)) => Ok(Err(self.corrupt(self.keys(&groups[0], *time).get(index)))),
+            Some(Answer::Elsewhere(there)) => Err(there),
+            None => Ok(Err(self.unknown_answer())),
+        }
     }
 
     /// Gives back what a receipt says; the units that each of the charges gave back.
@@ -314,7 +391,6 @@ impl Lockable for RedisStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
 
     fn private(name: &str) -> Arc<RedisStore> {
         let server = std::env::var("MIRAB_TEST_REDIS").expect("MIRAB_TEST_REDIS names a private Redis");

@@ -46,6 +46,42 @@ impl Session {
         Ok(())
     }
 
+    /// Takes what is to be sent next.
+    pub fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.writer().write_all(bytes)
+    }
+
+    /// Sends as far as that goes without waiting; true when all is sent.
+    pub fn flush_now(&mut self, socket: &Socket) -> io::Result<bool> {
+        while self.0.wants_write() {
+            match self.0.write_tls(&mut Carrier(socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds what is there of what the server says to `input`, without waiting.
+    pub fn receive_now(&mut self, socket: &Socket, input: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            match self.0.read_tls(&mut Carrier(socket)) {
+                Ok(0) => return Err(super::link::closed()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            let state =
+                self.0.process_new_packets().map_err(|error| io::Error::other(format!("TLS: {error}")))?;
+            let start = input.len();
+            input.resize(start + state.plaintext_bytes_to_read(), 0);
+            self.0.reader().read_exact(&mut input[start..])?;
+        }
+    }
+
     /// Adds what the server says next to `input`.
     pub fn receive(&mut self, socket: &Socket, input: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
         let mut some = [0; 4096];
