@@ -1,6 +1,6 @@
 """Counts the instructions of each operation and compares them with the ceilings in core/benches/instructions.toml.
 
-    scripts/instructions.py              every scene of core/benches/scenes
+    scripts/instructions.py              every scene of core/benches/scenes and of bindings-c/benches
     scripts/instructions.py limiter/     only the scenes whose name begins so
     scripts/instructions.py --write      writes the ceilings anew: half as many again as are counted now
 
@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "core" / "benches" / "instructions.toml"
 BUILD = "cargo build --quiet --locked --release -p mirab-instructions --message-format json"
+BUILD_C = "make --silent --no-print-directory -C bindings-c instructions"
 VALGRIND = "valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null"
 
 # Twice doubled, so that a table that grows has grown as often as it does in the long run.
@@ -36,13 +37,19 @@ HEADER = """\
 """
 
 
-def built() -> str:
-    """Builds the program that repeats scenes; where it is."""
-    build = subprocess.run(BUILD.split(), cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    if build.returncode != 0:
-        sys.exit("instructions: core/benches/instructions could not be built")
-    messages = map(json.loads, build.stdout.splitlines())
-    return next(str(it["executable"]) for it in messages if it.get("target", {}).get("name") == "instructions")
+def built() -> list[str]:
+    """Builds the programs that repeat scenes; where they are."""
+    messages = map(json.loads, said(*BUILD.split()))
+    is_ours = (it["executable"] for it in messages if it.get("target", {}).get("name") == "instructions")
+    return [str(next(is_ours)), said(*BUILD_C.split())[-1]]
+
+
+def said(*command: str) -> list[str]:
+    """The lines of what it says; without it there is nothing to count."""
+    run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        sys.exit(f"instructions: {' '.join(command)}: failed")
+    return run.stdout.splitlines()
 
 
 def counted(program: str, scene: str, times: int) -> int:
@@ -61,9 +68,11 @@ def each(program: str, scene: str) -> int:
     return round((counted(program, scene, MANY) - counted(program, scene, FEW)) / (MANY - FEW))
 
 
-def measured(program: str, scenes: list[str]) -> dict[str, int]:
+def measured(scenes: list[tuple[str, str]]) -> dict[str, int]:
+    """How many each takes: scenes are a program and a name."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(scenes, pool.map(lambda scene: each(program, scene), scenes)))
+        counts = pool.map(lambda scene: each(*scene), scenes)
+        return {name: count for (_, name), count in zip(scenes, counts)}
 
 
 def read_table() -> dict[str, int]:
@@ -120,10 +129,9 @@ def main() -> int:
     if wanted.write and wanted.scenes:
         parser.error("--write writes the whole table: name no scenes")
 
-    program = built()
-    scenes = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    scenes = [(program, name) for program in built() for name in said(program)]
     chosen = tuple(wanted.scenes) or ("",)
-    counts = measured(program, [scene for scene in scenes if scene.startswith(chosen)])
+    counts = measured([scene for scene in scenes if scene[1].startswith(chosen)])
     if wanted.write:
         write_table(counts)
     ceilings = {scene: most for scene, most in read_table().items() if scene.startswith(chosen)}

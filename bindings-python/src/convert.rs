@@ -10,27 +10,26 @@ use pyo3::types::{PyBool, PyBytes, PyDelta, PyString, PyTuple};
 use crate::error::{invalid_argument, raise};
 
 /// Who is limited: the UTF-8 bytes of a `str`, or `bytes` as they are.
-#[derive(Clone, Copy)]
-pub struct Key<'a>(pub &'a [u8]);
-
-impl<'a> FromPyObject<'a, '_> for Key<'a> {
-    type Error = PyErr;
-
-    fn extract(value: Borrowed<'a, '_, PyAny>) -> PyResult<Self> {
-        if value.is_instance_of::<PyString>() {
-            return match value.extract::<&'a str>() {
-                Ok(text) => Ok(Self(text.as_bytes())),
-                Err(_) => Err(invalid_argument(format!(
-                    "key {}: a lone surrogate has no UTF-8 form; pass bytes instead",
-                    shown(&value)
-                ))),
-            };
-        }
-        if value.is_instance_of::<PyBytes>() {
-            return Ok(Self(value.extract::<&'a [u8]>()?));
-        }
-        Err(invalid_argument(format!("key {}: it must be str or bytes", shown(&value))))
+#[inline]
+pub fn key_bytes<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+    if let Ok(text) = key.cast::<PyString>()
+        && let Ok(text) = text.to_str()
+    {
+        return Ok(text.as_bytes());
     }
+    match key.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes()),
+        Err(_) => Err(no_key(key)),
+    }
+}
+
+#[cold]
+fn no_key(given: &Bound<'_, PyAny>) -> PyErr {
+    let wrong = match given.is_instance_of::<PyString>() {
+        true => "a lone surrogate has no UTF-8 form; pass bytes instead",
+        false => "it must be str or bytes",
+    };
+    invalid_argument(format!("key {}: {wrong}", shown(given)))
 }
 
 /// How many units are taken.
@@ -93,16 +92,17 @@ fn integer(value: &Bound<'_, PyAny>) -> Option<u64> {
 
 /// Seconds or a `timedelta`, called `what` in the error.
 pub fn span(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    if !value.is_instance_of::<PyBool>()
+        && let Ok(seconds) = value.extract()
+    {
+        return duration::from_seconds(what, seconds).map_err(raise);
+    }
+    // Second, since it loads `datetime`.
     if value.is_instance_of::<PyDelta>()
         && let Ok(span) = value.extract::<Duration>()
         && !span.is_zero()
     {
         return Ok(span);
-    }
-    if !value.is_instance_of::<PyBool>()
-        && let Ok(seconds) = value.extract()
-    {
-        return duration::from_seconds(what, seconds).map_err(raise);
     }
     Err(invalid_argument(format!(
         "{what} {}: it must be a positive number of seconds or a timedelta",
@@ -130,7 +130,7 @@ fn item_of<'py>(item: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, u64)> 
         Ok(pair) if pair.len() == 2 => (pair.get_item(0)?, pair.get_item(1)?.extract()?),
         Ok(_) => return Err(invalid_argument(format!("{}: it must be a key or (key, cost)", shown(item)))),
     };
-    key.extract::<Key<'_>>()?;
+    key_bytes(&key)?;
     Ok((key, cost.0))
 }
 

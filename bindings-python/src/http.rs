@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use mirab::http::{self, Headers, Naming};
 use pyo3::prelude::*;
 
-use crate::convert::{Key, shown};
+use crate::convert::{key_bytes, shown};
 use crate::decision::PyDecision;
 use crate::error::{invalid_argument, raise};
 
@@ -21,14 +21,14 @@ pub fn http_headers(
     decision: &Bound<'_, PyDecision>,
     families: Vec<String>,
     policy_name: Option<&str>,
-    partition_key: Option<Key<'_>>,
+    partition_key: Option<&Bound<'_, PyAny>>,
     unix_now: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<(&'static str, String)>> {
     let families: Vec<Headers> =
         families.into_iter().map(|family| family.parse()).collect::<Result<_, _>>().map_err(raise)?;
-    let naming = Naming { policy_name, partition_key: partition_key.map(|key| key.0) };
+    let naming = Naming { policy_name, partition_key: partition_key.map(key_bytes).transpose()? };
     let now = unix_now.map_or(Ok(SystemTime::now()), instant)?;
-    Ok(http::headers(&decision.get().0, &families, &naming, now))
+    Ok(http::headers(decision.get().told(), &families, &naming, now))
 }
 
 fn instant(seconds: &Bound<'_, PyAny>) -> PyResult<SystemTime> {

@@ -10,6 +10,7 @@ mod error;
 mod http;
 mod limit;
 mod limiter;
+mod standing;
 mod stats;
 mod store;
 mod wait;
@@ -22,13 +23,15 @@ mod _mirab {
     #[pymodule_export]
     use super::clock::PyManualClock;
     #[pymodule_export]
-    use super::decision::{PyDecision, PyStanding};
+    use super::decision::PyDecision;
     #[pymodule_export]
     use super::http::{client_key, http_headers};
     #[pymodule_export]
     use super::limit::PyLimit;
     #[pymodule_export]
     use super::limiter::PyLimiter;
+    #[pymodule_export]
+    use super::standing::PyStanding;
     #[pymodule_export]
     use super::stats::PyStats;
     #[pymodule_export]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use mirab::{Decision, Error, Limiter, OnStoreFailure, Result, Step, Time};
+use mirab::{BareDecision, Error, Limiter, OnStoreFailure, Result, Step, Time};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::clock::{HostClock, choose, raised};
-use crate::convert::{Cost, Key, items_of, shown, span};
+use crate::convert::{Cost, items_of, key_bytes, shown, span};
 use crate::decision::PyDecision;
 use crate::error::{invalid_argument, raise};
 use crate::limit::{limits, policy};
@@ -16,7 +16,9 @@ use crate::store::StoreArgument;
 use crate::wait::sleep;
 
 /// A policy on a store. It may be shared by threads, and used in a forked child.
-#[pyclass(frozen, subclass, module = "mirab._mirab", name = "Limiter")]
+///
+/// A limiter is a context manager that closes itself.
+#[pyclass(frozen, subclass, module = "mirab", name = "Limiter")]
 pub struct PyLimiter {
     core: Limiter,
     clock: Option<Arc<HostClock>>,
@@ -55,36 +57,41 @@ impl PyLimiter {
 
     /// Takes `cost` units of `key` if they are there; the Decision is true when they were.
     #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
-    fn acquire(&self, py: Python<'_>, key: Key<'_>, cost: Cost) -> PyResult<PyDecision> {
-        self.call(py, |core, time| core.acquire_at(key.0, cost.0, time)).map(PyDecision)
+    fn acquire(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, cost: Cost) -> PyResult<PyDecision> {
+        let bytes = key_bytes(key)?;
+        let bare = slf.get().call(slf.py(), |core, time| core.acquire_bare_at(bytes, cost.0, time))?;
+        Ok(PyDecision::new(slf, key, bare))
     }
 
     /// Like `acquire`, but answers only True or False; the fastest way to ask.
     ///
     /// What it takes of a `concurrency` limit cannot be released, and counts until it expires.
     #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
-    fn allow(&self, py: Python<'_>, key: Key<'_>, cost: Cost) -> PyResult<bool> {
-        self.call(py, |core, time| core.allow_at(key.0, cost.0, time))
+    fn allow(&self, py: Python<'_>, key: &Bound<'_, PyAny>, cost: Cost) -> PyResult<bool> {
+        let key = key_bytes(key)?;
+        self.call(py, |core, time| core.allow_at(key, cost.0, time))
     }
 
     /// Whether `cost` would be admitted now, and what is left before taking it; takes nothing.
     #[pyo3(signature = (key, cost=Cost(1)), text_signature = "($self, key, cost=1)")]
-    fn peek(&self, py: Python<'_>, key: Key<'_>, cost: Cost) -> PyResult<PyDecision> {
-        self.call(py, |core, time| core.peek_at(key.0, cost.0, time)).map(PyDecision)
+    fn peek(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, cost: Cost) -> PyResult<PyDecision> {
+        let bytes = key_bytes(key)?;
+        let bare = slf.get().call(slf.py(), |core, time| core.peek_bare_at(bytes, cost.0, time))?;
+        Ok(PyDecision::new(slf, key, bare))
     }
 
     /// Acquires for several keys in one step: `items` are keys, or (key, cost) pairs.
     ///
     /// Each is all or nothing for itself, in their order; the same key twice counts twice. A bad item
     /// is an error that names its index, and then nothing is taken.
-    fn acquire_many(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<Vec<PyDecision>> {
+    fn acquire_many<'py>(slf: &Bound<'py, Self>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let held = items_of(items)?;
-        let items = held
-            .iter()
-            .map(|(key, cost)| key.extract::<Key<'_>>().map(|key| (key.0, *cost)))
-            .collect::<PyResult<Vec<_>>>()?;
-        let decided = self.call(py, |core, time| core.acquire_many_at(&items, time))?;
-        Ok(decided.into_iter().map(PyDecision).collect())
+        let items =
+            held.iter().map(|(key, cost)| Ok((key_bytes(key)?, *cost))).collect::<PyResult<Vec<_>>>()?;
+        let decided = slf.get().call(slf.py(), |core, time| core.acquire_many_bare_at(&items, time))?;
+        let decisions =
+            decided.into_iter().zip(&held).map(|(bare, (key, _))| PyDecision::new(slf, key, bare));
+        PyList::new(slf.py(), decisions)
     }
 
     /// Sleeps until `cost` units are admitted, and returns the last decision; never raises for a refusal.
@@ -96,18 +103,18 @@ impl PyLimiter {
         text_signature = "($self, key, cost=1, timeout=None)"
     )]
     fn wait(
-        &self,
-        py: Python<'_>,
-        key: Key<'_>,
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
         cost: Cost,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyDecision> {
+        let (py, limiter) = (slf.py(), slf.get());
         let timeout = timeout.map(|timeout| span("timeout", timeout)).transpose()?;
-        let mut waiter = self.core.waiter(key.0, cost.0, timeout);
+        let mut waiter = limiter.core.waiter(key_bytes(key)?, cost.0, timeout);
         loop {
-            match self.run(py, |_| waiter.step())? {
-                Step::Done(decision) => return Ok(PyDecision(decision)),
-                Step::Sleep(time) => sleep(py, &self.core, time)?,
+            match limiter.run(py, |_| waiter.step_bare())? {
+                Step::Done(bare) => return Ok(PyDecision::new(slf, key, bare)),
+                Step::Sleep(time) => sleep(py, &limiter.core, time)?,
             }
         }
     }
@@ -115,39 +122,77 @@ impl PyLimiter {
     /// Gives back what `decision` took, never above full, and ends its leases; returns the units given
     /// back. It works once: 0 for one that was refused, settled before or expired.
     fn refund(&self, py: Python<'_>, decision: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let decision = one_of_ours("refund", decision)?;
-        self.run(py, |core| core.refund(decision))
+        let (key, decision) = settled("refund", decision)?;
+        self.call(py, |core, time| core.refund_bare_at(key, decision, time))
     }
 
     /// Settles `decision` at a cost that is known only afterwards: less than it took is given back, more
     /// is charged now, at most to empty. It works once.
     fn commit(&self, py: Python<'_>, decision: &Bound<'_, PyAny>, actual_cost: Cost) -> PyResult<()> {
-        let decision = one_of_ours("commit", decision)?;
-        self.run(py, |core| core.commit(decision, actual_cost.0))
+        let (key, decision) = settled("commit", decision)?;
+        self.call(py, |core, time| core.commit_bare_at(key, decision, actual_cost.0, time))
     }
 
     /// Ends what `decision` holds of `concurrency` limits, and says how many of its leases counted
     /// until now: 0 for one that was refused, released before or expired, or that holds none.
     fn release(&self, py: Python<'_>, decision: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let decision = one_of_ours("release", decision)?;
-        self.run(py, |core| core.release(decision))
+        let (key, decision) = settled("release", decision)?;
+        self.call(py, |core, time| core.release_bare_at(key, decision, time))
+    }
+
+    /// Takes `cost` units of `key` for a `with` block, or raises Refused.
+    ///
+    ///     with limiter.hold("reports") as decision: ...
+    ///
+    /// At its end, also by an exception, what it holds of `concurrency` limits is released; what it took
+    /// of others stays charged, unless the block settles it: `refund(decision)`, `commit(decision, actual)`.
+    ///
+    /// `max_wait` is how long to `wait` for admission (seconds or a `timedelta`), a leaky bucket's turn
+    /// included; without, it asks once and doesn't sleep, and a leaky bucket's `decision.delay` is the
+    /// block's to sleep.
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, key, cost=1, *, max_wait=None)")]
+    fn hold<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        written_in_python("hold", slf)?.call(args, kwargs)
+    }
+
+    /// Returns a decorator whose function runs under `hold`, and raises Refused when it may not.
+    ///
+    ///     @limiter.limit(key="reports")
+    ///     def make_report(): ...
+    ///
+    /// `key` and `cost` are values, or functions of the call's arguments; `max_wait` is that of `hold`.
+    ///
+    /// A coroutine or generator function is Unsupported: its call ends before its work. Use `hold` inside.
+    #[pyo3(signature = (*args, **kwargs), text_signature = "($self, *, key, cost=1, max_wait=None)")]
+    fn limit<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        written_in_python("limit", slf)?.call(args, kwargs)
     }
 
     /// Refuses `key` for so many seconds (or a `timedelta`), under any limits of this store and prefix,
     /// also at cost 0. A later block replaces it.
-    fn block(&self, py: Python<'_>, key: Key<'_>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
-        let duration = span("block", seconds)?;
-        self.call(py, |core, time| core.block_at(key.0, duration, time))
+    fn block(&self, py: Python<'_>, key: &Bound<'_, PyAny>, seconds: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (key, duration) = (key_bytes(key)?, span("block", seconds)?);
+        self.call(py, |core, time| core.block_at(key, duration, time))
     }
 
     /// Lifts the block of `key`; none is fine.
-    fn unblock(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
-        self.call(py, |core, time| core.unblock_at(key.0, time))
+    fn unblock(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = key_bytes(key)?;
+        self.call(py, |core, time| core.unblock_at(key, time))
     }
 
     /// Forgets what was used of `key`, and its block; an unknown key is fine.
-    fn reset(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
-        self.call(py, |core, time| core.reset_at(key.0, time))
+    fn reset(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = key_bytes(key)?;
+        self.call(py, |core, time| core.reset_at(key, time))
     }
 
     /// How often it answered what, since it was made.
@@ -181,6 +226,10 @@ impl PyLimiter {
 }
 
 impl PyLimiter {
+    pub fn core(&self) -> &Limiter {
+        &self.core
+    }
+
     /// Reads a given clock once, with the GIL, then calls the core: without it when that may block.
     fn call<T: Send>(
         &self,
@@ -205,10 +254,17 @@ impl PyLimiter {
     }
 }
 
-/// The argument `decision` of the operation `what`.
-fn one_of_ours<'a>(what: &str, decision: &'a Bound<'_, PyAny>) -> PyResult<&'a Decision> {
+/// A function of `mirab._hold`, bound to the limiter as a method is. Few programs need that module, which
+/// loads others.
+fn written_in_python<'py>(name: &str, limiter: &Bound<'py, PyLimiter>) -> PyResult<Bound<'py, PyAny>> {
+    let function = limiter.py().import("mirab._hold")?.getattr(name)?;
+    function.call_method1("__get__", (limiter,))
+}
+
+/// The argument `decision` of the operation `what`: its key, and what the core knows of it.
+fn settled<'a>(what: &str, decision: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], &'a BareDecision)> {
     match decision.cast::<PyDecision>() {
-        Ok(decision) => Ok(&decision.get().0),
+        Ok(decision) => Ok((decision.get().key(decision.py())?, decision.get().bare())),
         Err(_) => Err(invalid_argument(format!(
             "{what} {}: it must be the Decision that acquire returned",
             shown(decision)

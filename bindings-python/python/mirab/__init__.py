@@ -10,7 +10,6 @@ Limits that name the same store, the same limit and the same key share a bucket,
 language of the process. `mirab.flask` puts limits in front of a Flask app.
 """
 
-from mirab._limiter import Limiter
 from mirab._mirab import (
     Closed,
     Decision,
@@ -20,6 +19,7 @@ from mirab._mirab import (
     InvalidRules,
     InvalidUri,
     Limit,
+    Limiter,
     ManualClock,
     MirabError,
     Standing,

@@ -1,12 +1,15 @@
 """The native half of the package `mirab`. Its names are meant to be imported from `mirab`."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Literal, SupportsFloat, SupportsIndex, final, overload
+from typing import Any, ClassVar, Literal, SupportsFloat, SupportsIndex, TypeVar, final, overload
 
 from typing_extensions import Self, disjoint_base
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 __version__: str
 
@@ -108,6 +111,38 @@ class Limiter:
         before or expired, that holds none, or that is another limiter's.
 
         Raises InvalidArgument for what is no Decision, Closed, and Store... when the store fails.
+        """
+
+    def hold(
+        self, key: str | bytes, cost: SupportsIndex = 1, *, max_wait: float | timedelta | None = None
+    ) -> AbstractContextManager[Decision]:
+        """Take `cost` units of `key` for a `with` block, or raise Refused.
+
+            with limiter.hold("reports") as decision: ...
+
+        At its end, also by an exception, what it holds of `concurrency` limits is released; what it took
+        of others stays charged, unless the block settles it: `refund(decision)`, `commit(decision, actual)`.
+
+        max_wait: seconds or a timedelta to `wait` for admission, a leaky bucket's turn included; without,
+            it asks once and doesn't sleep, and a leaky bucket's `decision.delay` is the block's to sleep.
+        """
+
+    def limit(
+        self,
+        *,
+        key: str | bytes | Callable[..., str | bytes],
+        cost: SupportsIndex | Callable[..., SupportsIndex] = 1,
+        max_wait: float | timedelta | None = None,
+    ) -> Callable[[_Function], _Function]:
+        """Return a decorator whose function runs under `hold`, and raises Refused when it may not.
+
+            @limiter.limit(key="reports")
+            def make_report(): ...
+
+        key, cost: values, or functions of the call's arguments.
+        max_wait: as in `hold`.
+
+        A coroutine or generator function is Unsupported: its call ends before its work. Use `hold` inside.
         """
 
     def block(self, key: str | bytes, seconds: float | timedelta) -> None:
