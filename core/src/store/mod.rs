@@ -76,10 +76,13 @@ impl Store {
     /// - `memory:` is this store's own; `memory:NAME` is shared by all who name it in this process. The
     ///   parameters are `max_keys` (1 000 000) and `when_full`: what happens to a new key when that many
     ///   live ones are kept, `evict_least_indebted` (the default) or `refuse` (the error `store_full`).
-    /// - `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]` and `redis+unix:///PATH` (or `valkey` in place
-    ///   of `redis`), with the parameters `prefix` (default `mirab`), `timeout_ms` (a decision's
-    ///   deadline, 50), `connect_timeout_ms` (the process's first connection, 500) and `pool` (idle
-    ///   connections kept, 16).
+    /// - `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`, `rediss://` for TLS, and
+    ///   `redis+unix://[[USER]:PASSWORD@]/PATH` (or `valkey` in place of `redis`). The parameters are
+    ///   `prefix` (default `mirab`), `hash_keys` (a secret under which the identities in keys are hashed),
+    ///   `timeout_ms` (a decision's deadline, 50), `connect_timeout_ms` (a process's first connection,
+    ///   500), `pool` (round trips under way at once, 4), `db` (a socket's database), `password_env` and
+    ///   `password_file` (where the password is, read for each connection), and for TLS `tls_ca`,
+    ///   `tls_cert` and `tls_key` (files: whom to trust, the client's own certificate and key).
     ///
     /// # Errors
     /// `invalid_uri` for what is malformed or unknown, `unsupported` for what this build lacks.
@@ -105,10 +108,17 @@ impl Store {
             "redis+sentinel" | "redis+cluster" | "shm" => {
                 Err(Error::unsupported(format!("a store of scheme {scheme:?} is not in this release")))
             }
-            _ => Err(Error::new(
-                ErrorKind::InvalidUri,
-                format!("a store of scheme {scheme:?}: it must be memory: or redis://HOST"),
-            )),
+            _ => {
+                // What stands before an `@` may be a password.
+                let scheme = if rest.starts_with("//") || !uri.contains('@') { scheme } else { "…" };
+                Err(Error::new(
+                    ErrorKind::InvalidUri,
+                    format!(
+                        "a store of scheme {scheme:?}: it must be memory:, redis://HOST, rediss://HOST or \
+                         redis+unix:///PATH"
+                    ),
+                ))
+            }
         }
     }
 
@@ -315,6 +325,8 @@ mod tests {
         ] {
             assert_eq!(kind(uri), ErrorKind::InvalidUri, "{uri}");
         }
+        let without_scheme = Store::open("hunter2@127.0.0.1:6379").unwrap_err().to_string();
+        assert!(!without_scheme.contains("hunter2"), "{without_scheme}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `redis:`, the store that processes and machines share: one script, one call a decision, by the
 //! server's clock.
 
+mod address;
 mod batch;
 mod circuit;
 mod desk;
