@@ -8,7 +8,7 @@ use crate::ErrorKind;
 pub struct Health {
     /// The store, without credentials.
     pub store: String,
-    /// Whether it answered just now and is asked.
+    /// Whether it answered just now, and requests may ask it.
     pub ok: bool,
     /// `closed` while it is asked, `open` while it is not, after failures, `trial` while one request tries
     /// it again.

@@ -160,6 +160,11 @@ impl Desk {
         match reply {
             Ok(reply) => {
                 match &reply {
+                    // What is asked beside decisions, such as how the server is, says nothing of them: a
+                    // user may have the rights to one and not to the other.
+                    _ if callers.iter().any(|caller| matches!(caller.ask, Ask::Plain(_))) => {
+                        inner.circuit.given_up();
+                    }
                     Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, self.error(text)),
                     _ => inner.circuit.succeeded(),
                 }

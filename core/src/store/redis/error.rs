@@ -5,7 +5,7 @@ use crate::ErrorKind;
 /// The kind of an error that is not about a value.
 pub(super) fn kind(error: &str) -> ErrorKind {
     match code(error) {
-        "NOAUTH" | "WRONGPASS" | "NOPERM" => ErrorKind::StoreDenied,
+        "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" => ErrorKind::StoreDenied,
         "OOM" => ErrorKind::StoreFull,
         // Before users had names, a wrong password was told so.
         "ERR" if error.contains("invalid password") || error.contains("AUTH <password>") => {

@@ -79,14 +79,18 @@ impl Link {
         if let Some(session) = &mut link.session {
             session.send(&link.socket, &[], deadline)?;
         }
-        for greeting in greetings(settings)? {
-            match link.exchange(&greeting, deadline)? {
-                // Who may not ask whether it is alive has an answer, too.
-                Reply::Error(text) if error::code(&text) != "NOPERM" => return Err(Lost::Refused(text)),
-                _ => {}
+        let password = settings.password()?;
+        for greeting in greetings(settings, password.as_deref()) {
+            if let Reply::Error(text) = link.exchange(&greeting, deadline)? {
+                return Err(Lost::Refused(without(password.as_deref(), &text)));
             }
         }
-        Ok(link)
+        // That it answers is found out here, where nobody waits for it.
+        match link.exchange(&command(&[b"PING"]), deadline)? {
+            // Who may not ask has an answer, too.
+            Reply::Error(text) if error::code(&text) != "NOPERM" => Err(Lost::Refused(text)),
+            _ => Ok(link),
+        }
     }
 
     /// Sends a command, or what is left of earlier ones, as far as that goes without waiting; true when all
@@ -237,13 +241,12 @@ pub(super) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
 
-/// What is said on a new connection.
-fn greetings(settings: &Settings) -> io::Result<Vec<Args>> {
+/// What is said first on a new connection: as whom one asks, and of which database.
+fn greetings(settings: &Settings, password: Option<&str>) -> Vec<Args> {
     let mut greetings = Vec::new();
-    match (&settings.user, settings.password()?) {
+    match (&settings.user, password) {
         (Some(user), password) => {
-            let password = password.unwrap_or_default();
-            greetings.push(command(&[b"AUTH", user.as_bytes(), password.as_bytes()]));
+            greetings.push(command(&[b"AUTH", user.as_bytes(), password.unwrap_or_default().as_bytes()]));
         }
         (None, Some(password)) => greetings.push(command(&[b"AUTH", password.as_bytes()])),
         (None, None) => {}
@@ -251,9 +254,15 @@ fn greetings(settings: &Settings) -> io::Result<Vec<Args>> {
     if settings.database != 0 {
         greetings.push(command(&[b"SELECT", settings.database.to_string().as_bytes()]));
     }
-    // That it answers is found out here, where nobody waits for it.
-    greetings.push(command(&[b"PING"]));
-    Ok(greetings)
+    greetings
+}
+
+/// A server that does not know a command says what it was sent.
+fn without(password: Option<&str>, text: &str) -> String {
+    match password {
+        Some(password) if !password.is_empty() => text.replace(password, "…"),
+        _ => text.to_owned(),
+    }
 }
 
 impl Lost {

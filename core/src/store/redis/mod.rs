@@ -310,7 +310,7 @@ impl RedisStore {
         health.may_drop_keys =
             is_bounded && health.maxmemory_policy.as_ref().is_some_and(|policy| policy != "noeviction");
         let (circuit, last, opened) = self.desk.circuit();
-        health.ok = asked.is_ok() && circuit == "closed";
+        health.ok = asked.is_ok() && circuit != "open";
         (health.circuit, health.opened) = (circuit, opened);
         health.last_error = last.map(|error| (error.kind(), error.to_string()));
         health
