@@ -212,7 +212,12 @@ impl Limiter {
     /// What an operator should know and was not told yet, of all limiters on the same store: that it is
     /// not asked any more and why, that it decides again. A binding logs it.
     pub fn take_news(&self) -> Vec<String> {
-        self.inner.store.take_news()
+        std::iter::from_fn(|| self.next_news()).collect()
+    }
+
+    /// The oldest line of [`take_news`](Self::take_news), for a binding that takes one at a time.
+    pub fn next_news(&self) -> Option<String> {
+        self.inner.store.next_news()
     }
 
     /// Closes it: every later operation, of its clones too, is the error `closed`, and so it is for those

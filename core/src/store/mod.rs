@@ -257,12 +257,12 @@ impl Store {
         }
     }
 
-    /// What an operator should know since it was last asked.
-    pub(crate) fn take_news(&self) -> Vec<String> {
+    /// The oldest of what an operator should know and was not told yet.
+    pub(crate) fn next_news(&self) -> Option<String> {
         match &self.0 {
-            Backend::Memory(_) => Vec::new(),
+            Backend::Memory(_) => None,
             #[cfg(feature = "redis")]
-            Backend::Redis(store) => store.take_news(),
+            Backend::Redis(store) => store.next_news(),
         }
     }
 

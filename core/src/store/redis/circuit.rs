@@ -1,5 +1,6 @@
 //! The circuit: after a few failures nobody waits for the server any more, until a probe finds it well.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::{Error, ErrorKind};
@@ -10,6 +11,9 @@ const FAILURES: u32 = 3;
 /// How long after a failure the next probe goes out: at first, and at most.
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// How much news is kept for one who never takes it; then the oldest goes.
+const MOST_NEWS: usize = 16;
 
 /// What a circuit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +47,7 @@ pub(super) struct Circuit {
     pub opened: u64,
     since: Option<Instant>,
     /// What an operator should know: each change of state, once.
-    news: Vec<String>,
+    news: VecDeque<String>,
 }
 
 impl Circuit {
@@ -55,7 +59,7 @@ impl Circuit {
             reason: None,
             opened: 0,
             since: None,
-            news: Vec::new(),
+            news: VecDeque::new(),
         }
     }
 
@@ -72,8 +76,16 @@ impl Circuit {
         !self.news.is_empty()
     }
 
-    pub fn take_news(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.news)
+    /// The oldest of it, which is then told.
+    pub fn next_news(&mut self) -> Option<String> {
+        self.news.pop_front()
+    }
+
+    fn announce(&mut self, text: String) {
+        if self.news.len() == MOST_NEWS {
+            self.news.pop_front();
+        }
+        self.news.push_back(text);
     }
 
     pub fn ask(&mut self, now: Instant) -> Leave {
@@ -112,7 +124,7 @@ impl Circuit {
     pub fn succeeded(&mut self) {
         if self.state != State::Closed {
             let away = self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
-            self.news.push(format!("decides again, after {:.1} s", away.as_secs_f64()));
+            self.announce(format!("decides again, after {:.1} s", away.as_secs_f64()));
         }
         (self.state, self.failures, self.delay) = (State::Closed, 0, FIRST_DELAY);
     }
@@ -141,7 +153,7 @@ impl Circuit {
                     self.opened += 1;
                     self.since = Some(now);
                     let reason = self.reason.as_ref().map_or_else(String::new, Error::to_string);
-                    self.news.push(format!("is not asked any more until it answers again: {reason}"));
+                    self.announce(format!("is not asked any more until it answers again: {reason}"));
                 }
                 self.state = State::Open { probe_at: now + self.delay };
                 self.delay = (self.delay * 2).min(LONGEST_DELAY);
@@ -157,19 +169,34 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn late() -> Error {
-        Error::new(crate::ErrorKind::StoreTimeout, "late")
+        Error::new(ErrorKind::StoreTimeout, "late")
     }
 
     #[test]
     fn each_change_is_told_once() {
         let (mut circuit, now) = (Circuit::new(), Instant::now());
         (0..9).for_each(|_| circuit.failed(now, late()));
-        assert_eq!(circuit.take_news(), ["is not asked any more until it answers again: late"]);
+        let away = "is not asked any more until it answers again: late";
+        assert_eq!((circuit.next_news().as_deref(), circuit.next_news()), (Some(away), None));
         circuit.found();
         assert!(!circuit.has_news());
         circuit.succeeded();
         circuit.succeeded();
-        assert_eq!(circuit.take_news().len(), 1);
+        assert!(circuit.next_news().is_some_and(|text| text.starts_with("decides again")));
+        assert_eq!(circuit.next_news(), None);
+    }
+
+    #[test]
+    fn news_that_nobody_takes_does_not_pile_up() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        for outage in 0..100 {
+            let reason = || Error::new(ErrorKind::StoreTimeout, format!("outage {outage}"));
+            (0..3).for_each(|_| circuit.failed(now, reason()));
+            circuit.succeeded();
+        }
+        let told: Vec<String> = std::iter::from_fn(|| circuit.next_news()).collect();
+        assert_eq!(told.len(), MOST_NEWS);
+        assert!(told[MOST_NEWS - 2].ends_with("outage 99"), "{told:?}");
     }
 
     #[test]

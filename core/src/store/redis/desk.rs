@@ -98,13 +98,15 @@ impl Desk {
         }
     }
 
-    /// What an operator should know since it was last asked.
-    pub fn take_news(&self) -> Vec<String> {
-        if !self.has_news.swap(false, Ordering::Relaxed) {
-            return Vec::new();
+    /// The oldest of what an operator should know and was not told yet.
+    pub fn next_news(&self) -> Option<String> {
+        if !self.has_news.load(Ordering::Relaxed) {
+            return None;
         }
-        let news = self.lock().circuit.take_news();
-        news.into_iter().map(|text| format!("the store {} {text}", self.settings)).collect()
+        let mut inner = self.lock();
+        let text = inner.circuit.next_news();
+        self.has_news.store(inner.circuit.has_news(), Ordering::Relaxed);
+        text.map(|text| format!("the store {} {text}", self.settings))
     }
 
     /// What the circuit is, what failed last, and how often it opened.

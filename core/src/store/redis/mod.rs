@@ -295,9 +295,17 @@ impl RedisStore {
             let there = seconds.saturating_mul(1_000_000).saturating_add(us);
             health.clock_ahead_us = Some(there.saturating_sub_unsigned(sent.midpoint(received)));
         }
-        let info = |section: &[u8]| match self.ask(Ask::Plain(wire::command(&[b"INFO", section]))) {
-            Ok(Reply::Text(text)) => text,
-            _ => String::new(),
+        // A server that is away is waited for once.
+        let away = [ErrorKind::StoreTimeout, ErrorKind::StoreUnavailable];
+        let is_away = matches!(&asked, Err(error) if away.contains(&error.kind()));
+        let info = |section: &[u8]| {
+            if is_away {
+                return String::new();
+            }
+            match self.ask(Ask::Plain(wire::command(&[b"INFO", section]))) {
+                Ok(Reply::Text(text)) => text,
+                _ => String::new(),
+            }
         };
         let (server, memory) = (info(b"server"), info(b"memory"));
         let of = |text: &str, name: &str| {
@@ -316,9 +324,9 @@ impl RedisStore {
         health
     }
 
-    /// What an operator should know since it was last asked: that it is away, that it is back.
-    pub fn take_news(&self) -> Vec<String> {
-        self.desk.take_news()
+    /// The oldest of what an operator should know and was not told yet: that it is away, that it is back.
+    pub fn next_news(&self) -> Option<String> {
+        self.desk.next_news()
     }
 
     /// Where it is, and how its keys begin.
