@@ -142,11 +142,10 @@ fn wrong_credentials_are_denied_without_showing_them() {
 #[test]
 fn the_documented_rights_are_enough_and_the_least() {
     let docs = include_str!("../../docs/redis.md");
-    let rights = docs.lines().find_map(|line| line.strip_prefix("~mirab1* ")).unwrap();
+    let rights = docs.lines().find_map(|line| line.strip_prefix("~mirab1:* ~mirab1t:* ")).unwrap();
     let user = fresh_prefix();
     let set = |rights: &[&str]| {
-        let prefix = format!("~{user}1*");
-        let fixed = [user.as_str(), "reset", "on", ">secret", &prefix];
+        let fixed = [&user, "reset", "on", ">secret", &format!("~{user}1:*"), &format!("~{user}1t:*")];
         redis::cmd("ACL").arg("SETUSER").arg(&fixed).arg(rights).exec(&mut raw()).unwrap();
     };
     let uri = server().replace("redis://", &format!("redis://{user}:secret@"));
@@ -177,6 +176,13 @@ fn the_documented_rights_are_enough_and_the_least() {
     let all: Vec<&str> = rights.split(' ').collect();
     set(&all);
     play("all").unwrap();
+    // What may not be asked is not known, and is no failure.
+    let health = limiter("1/hour", &store, 0).0.health().unwrap();
+    assert!(health.ok && health.clock_ahead_us.is_some() && health.last_error.is_none(), "{health:?}");
+    assert_eq!((health.server_version, health.maxmemory_policy), (None, None));
+    set(&[&all[..], &["+info"]].concat());
+    let health = limiter("1/hour", &store, 0).0.health().unwrap();
+    assert!(health.server_version.is_some() && health.maxmemory_policy.is_some(), "{health:?}");
     for left_out in all.iter().filter(|right| right.starts_with('+')) {
         let fewer: Vec<&str> = all.iter().copied().filter(|right| right != left_out).collect();
         set(&fewer);

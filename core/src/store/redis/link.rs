@@ -257,11 +257,14 @@ fn greetings(settings: &Settings, password: Option<&str>) -> Vec<Args> {
     greetings
 }
 
-/// A server that does not know a command says what it was sent.
+/// A server that does not know a command says what it was sent; a denial is a sentence of its own.
 fn without(password: Option<&str>, text: &str) -> String {
+    let known = text.split(", with args").next().unwrap_or_default();
     match password {
-        Some(password) if !password.is_empty() => text.replace(password, "…"),
-        _ => text.to_owned(),
+        Some(password) if !password.is_empty() && error::kind(text) != ErrorKind::StoreDenied => {
+            known.replace(password, "…")
+        }
+        _ => known.to_owned(),
     }
 }
 

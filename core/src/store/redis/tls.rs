@@ -1,19 +1,19 @@
 //! TLS over a socket, by a deadline: rustls makes the bytes, the socket carries them.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
 
 use super::socket::Socket;
 use super::uri::Address;
 
 /// What a URI says of TLS.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tls {
     /// Whose signature on the server's certificate is trusted; the system's authorities where none is given.
     pub authority: Option<PathBuf>,
@@ -22,7 +22,11 @@ pub(super) struct Tls {
     pub key: Option<PathBuf>,
 }
 
-pub(super) struct Session(ClientConnection);
+pub(super) struct Session {
+    connection: ClientConnection,
+    /// What was given, for an error to name it.
+    tls: Tls,
+}
 
 impl Session {
     pub fn new(tls: &Tls, address: &Address) -> io::Result<Self> {
@@ -33,13 +37,13 @@ impl Session {
             io::Error::other(format!("{host:?} is no name that a certificate can have: {error}"))
         })?;
         let connection = ClientConnection::new(Arc::new(config(tls)?), name).map_err(io::Error::other)?;
-        Ok(Self(connection))
+        Ok(Self { connection, tls: tls.clone() })
     }
 
     pub fn send(&mut self, socket: &Socket, bytes: &[u8], deadline: Instant) -> io::Result<()> {
-        self.0.writer().write_all(bytes)?;
+        self.connection.writer().write_all(bytes)?;
         self.flush(socket, deadline)?;
-        while self.0.is_handshaking() {
+        while self.connection.is_handshaking() {
             self.fill(socket, deadline)?;
             self.flush(socket, deadline)?;
         }
@@ -48,13 +52,13 @@ impl Session {
 
     /// Takes what is to be sent next.
     pub fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.writer().write_all(bytes)
+        self.connection.writer().write_all(bytes)
     }
 
     /// Sends as far as that goes without waiting; true when all is sent.
     pub fn flush_now(&mut self, socket: &Socket) -> io::Result<bool> {
-        while self.0.wants_write() {
-            match self.0.write_tls(&mut Carrier(socket)) {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut Carrier(socket)) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -67,18 +71,17 @@ impl Session {
     /// Adds what is there of what the server says to `input`, without waiting.
     pub fn receive_now(&mut self, socket: &Socket, input: &mut Vec<u8>) -> io::Result<()> {
         loop {
-            match self.0.read_tls(&mut Carrier(socket)) {
+            match self.connection.read_tls(&mut Carrier(socket)) {
                 Ok(0) => return Err(super::link::closed()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            let state =
-                self.0.process_new_packets().map_err(|error| io::Error::other(format!("TLS: {error}")))?;
+            let plain = self.process(socket)?;
             let start = input.len();
-            input.resize(start + state.plaintext_bytes_to_read(), 0);
-            self.0.reader().read_exact(&mut input[start..])?;
+            input.resize(start + plain, 0);
+            self.connection.reader().read_exact(&mut input[start..])?;
         }
     }
 
@@ -86,7 +89,7 @@ impl Session {
     pub fn receive(&mut self, socket: &Socket, input: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
         let mut some = [0; 4096];
         loop {
-            match self.0.reader().read(&mut some) {
+            match self.connection.reader().read(&mut some) {
                 Ok(0) => return Err(super::link::closed()),
                 Ok(length) => {
                     input.extend_from_slice(&some[..length]);
@@ -103,8 +106,8 @@ impl Session {
     }
 
     fn flush(&mut self, socket: &Socket, deadline: Instant) -> io::Result<()> {
-        while self.0.wants_write() {
-            match self.0.write_tls(&mut Carrier(socket)) {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut Carrier(socket)) {
                 Ok(_) => {}
                 Err(error) => pass(socket, error, true, deadline)?,
             }
@@ -114,15 +117,60 @@ impl Session {
 
     fn fill(&mut self, socket: &Socket, deadline: Instant) -> io::Result<()> {
         loop {
-            match self.0.read_tls(&mut Carrier(socket)) {
+            match self.connection.read_tls(&mut Carrier(socket)) {
                 Ok(0) => return Err(super::link::closed()),
                 Ok(_) => break,
                 Err(error) => pass(socket, error, false, deadline)?,
             }
         }
-        match self.0.process_new_packets() {
-            Ok(_) => Ok(()),
-            Err(error) => Err(io::Error::other(format!("TLS: {error}"))),
+        self.process(socket).map(|_| ())
+    }
+
+    /// How many bytes can be read now.
+    fn process(&mut self, socket: &Socket) -> io::Result<usize> {
+        match self.connection.process_new_packets() {
+            Ok(state) => Ok(state.plaintext_bytes_to_read()),
+            Err(error) => {
+                // The server is told why, so that its log says so, too.
+                let _ = self.flush_now(socket);
+                Err(io::Error::other(self.tls.explained(&error)))
+            }
+        }
+    }
+}
+
+impl Tls {
+    /// What went wrong, and what of the URI has to do with it.
+    fn explained(&self, error: &rustls::Error) -> String {
+        match error {
+            // The second where an authority is trusted that has the same name and another key.
+            rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            ) => {
+                let signer = "the server's certificate is signed by none of the authorities";
+                match &self.authority {
+                    Some(file) => format!("TLS: {signer} in the file {} (tls_ca)", file.display()),
+                    None => {
+                        format!("TLS: {signer} that this machine trusts; tls_ca names the file of another")
+                    }
+                }
+            }
+            rustls::Error::InvalidCertificate(why) => format!("TLS: the server's certificate: {why}"),
+            rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+                "TLS: the server wants a certificate of this client; tls_cert and tls_key name its files"
+                    .into()
+            }
+            rustls::Error::AlertReceived(alert) => match &self.certificate {
+                Some(file) => {
+                    format!(
+                        "TLS: the server refused, with the certificate {} (tls_cert): {alert:?}",
+                        file.display()
+                    )
+                }
+                None => format!("TLS: the server refused: {alert:?}"),
+            },
+            rustls::Error::InvalidMessage(_) => format!("TLS: what answers there does not speak it: {error}"),
+            _ => format!("TLS: {error}"),
         }
     }
 }
@@ -158,9 +206,9 @@ impl Write for Carrier<'_> {
 fn config(tls: &Tls) -> io::Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     match &tls.authority {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|error| unusable(path, &error))?;
+        Some(file) => {
+            for certificate in certificates(file, "tls_ca")? {
+                roots.add(certificate).map_err(|error| unusable(file, "tls_ca", &error))?;
             }
         }
         None => {
@@ -174,23 +222,39 @@ fn config(tls: &Tls) -> io::Result<ClientConfig> {
         .with_root_certificates(roots);
     match (&tls.certificate, &tls.key) {
         (Some(certificate), Some(key)) => {
-            let chain = certificates(certificate)?;
-            let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
-            builder.with_client_auth_cert(chain, key_der).map_err(|error| unusable(certificate, &error))
+            let chain = certificates(certificate, "tls_cert")?;
+            let secret =
+                PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, "tls_key", &error))?;
+            builder
+                .with_client_auth_cert(chain, secret)
+                .map_err(|error| unusable(certificate, "tls_cert, with its tls_key", &error))
         }
         _ => Ok(builder.with_no_client_auth()),
     }
 }
 
-fn certificates(path: &PathBuf) -> io::Result<Vec<CertificateDer<'static>>> {
-    let read = CertificateDer::pem_file_iter(path).map_err(|error| unusable(path, &error))?;
-    let certificates: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| unusable(path, &error))?;
-    if certificates.is_empty() {
-        return Err(unusable(path, &"it holds no certificate"));
+fn certificates(file: &Path, parameter: &str) -> io::Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(certificates) if certificates.is_empty() => {
+            Err(unreadable(file, parameter, &pem::Error::NoItemsFound))
+        }
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(unreadable(file, parameter, &error)),
     }
-    Ok(certificates)
 }
 
-fn unusable(path: &std::path::Path, why: &dyn std::fmt::Display) -> io::Error {
-    io::Error::other(format!("the file {}: {why}", path.display()))
+fn unreadable(file: &Path, parameter: &str, error: &pem::Error) -> io::Error {
+    match error {
+        pem::Error::Io(error) => unusable(file, parameter, error),
+        pem::Error::NoItemsFound if parameter == "tls_key" => {
+            unusable(file, parameter, &"it holds no private key")
+        }
+        pem::Error::NoItemsFound => unusable(file, parameter, &"it holds no certificate"),
+        error => unusable(file, parameter, error),
+    }
+}
+
+fn unusable(file: &Path, parameter: &str, why: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(format!("TLS: the file {} ({parameter}): {why}", file.display()))
 }
