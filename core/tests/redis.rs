@@ -5,12 +5,14 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::relay::Relay;
+use common::server::Server;
 use common::{fresh_prefix, limiter, raw, redis_store, server};
-use mirab::{ErrorKind, Limiter, Policy, Store};
+use mirab::{ErrorKind, Limiter, OnStoreFailure, Policy, Store};
 
 #[test]
 fn a_flushed_script_cache_changes_nothing() {
@@ -57,7 +59,7 @@ fn real_and_given_times_have_their_own_keys() {
     let (given, _) = limiter("1/hour", &store, 1 << 51);
     let real = Limiter::builder(Policy::parse("1/hour").unwrap())
         .store(store)
-        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .on_store_failure(OnStoreFailure::Raise)
         .build()
         .unwrap();
     assert!(given.allow("k", 1).unwrap());
@@ -86,7 +88,7 @@ fn nobody_listens() {
     let store = Store::open(&format!("redis://{free}")).unwrap();
     let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
         .store(store)
-        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .on_store_failure(OnStoreFailure::Raise)
         .build()
         .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
@@ -107,7 +109,7 @@ fn a_server_that_takes_everything_and_says_nothing_costs_the_deadline() {
     let store = Store::open(&format!("redis://{address}?timeout_ms=50&connect_timeout_ms=100")).unwrap();
     let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
         .store(store)
-        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .on_store_failure(OnStoreFailure::Raise)
         .build()
         .unwrap();
     let ask = || {
@@ -131,7 +133,7 @@ fn wrong_credentials_are_denied_without_showing_them() {
     assert!(!format!("{store:?}").contains("hunter2"));
     let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
         .store(store)
-        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .on_store_failure(OnStoreFailure::Raise)
         .build()
         .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
@@ -156,7 +158,7 @@ fn the_documented_rights_are_enough_and_the_least() {
         let (limiter, clock) = limiter(every, &store, 100_000_000);
         let real = Limiter::builder(Policy::parse("5/minute").unwrap())
             .store(store.clone())
-            .on_store_failure(mirab::OnStoreFailure::Raise)
+            .on_store_failure(OnStoreFailure::Raise)
             .build()?;
         real.acquire(key, 1)?;
         let taken = limiter.acquire(key, 1)?;
@@ -200,7 +202,7 @@ fn a_connection_that_was_closed_while_idle_costs_nothing() {
     let policy = Policy::parse("100/hour").unwrap();
     let limiter = Limiter::builder(policy)
         .store(Store::open(&uri).unwrap())
-        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .on_store_failure(OnStoreFailure::Raise)
         .build()
         .unwrap();
     assert!(limiter.allow("k", 1).unwrap());
@@ -222,7 +224,7 @@ fn what_is_no_redis_is_said_to_be_none_in_one_line() {
     let store = Store::open(&format!("redis://{address}?timeout_ms=5000")).unwrap();
     let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
         .store(store)
-        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .on_store_failure(OnStoreFailure::Raise)
         .build()
         .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
@@ -237,7 +239,7 @@ fn a_lost_connection_costs_one_error_at_most_and_charges_nothing_twice() {
     let policy = Policy::parse("100/hour").unwrap();
     let limiter = Limiter::builder(policy)
         .store(Store::open(&uri).unwrap())
-        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .on_store_failure(OnStoreFailure::Raise)
         .build()
         .unwrap();
     assert!(limiter.allow("k", 1).unwrap());
@@ -255,11 +257,46 @@ fn equal_uris_share_a_store_and_prefixes_separate_them() {
         let store = Store::open(&format!("{}?timeout_ms=5000&prefix={prefix}{suffix}", server())).unwrap();
         Limiter::builder(Policy::parse("1/hour").unwrap())
             .store(store)
-            .on_store_failure(mirab::OnStoreFailure::Raise)
+            .on_store_failure(OnStoreFailure::Raise)
             .build()
             .unwrap()
     };
     assert!(open("").allow("k", 1).unwrap());
     assert!(!open("").allow("k", 1).unwrap());
     assert!(open("x").allow("k", 1).unwrap());
+}
+
+#[test]
+fn one_connection_serves_a_few_and_a_crowd_has_more() {
+    let server = Server::start(&[]);
+    // The connections of the store are those on its database.
+    let store = Store::open(&server.uri("&timeout_ms=5000&pool=3").replace('?', "/5?")).unwrap();
+    let policy = Policy::parse("1000000/second").unwrap();
+    let limiter = Limiter::builder(policy).store(store).on_store_failure(OnStoreFailure::Raise);
+    let limiter = limiter.build().unwrap();
+    let mut raw = server.raw();
+    let mut connections = || {
+        let list: String = redis::cmd("CLIENT").arg("LIST").query(&mut raw).unwrap();
+        list.lines().filter(|line| line.contains(" db=5 ")).count()
+    };
+    let ask = |thread: usize, turn: usize| assert!(limiter.allow(format!("{thread} {turn}"), 1).unwrap());
+    thread::scope(|scope| {
+        (0..8).for_each(|thread| _ = scope.spawn(move || (0..100).for_each(|turn| ask(thread, turn))));
+    });
+    assert_eq!(connections(), 1);
+
+    let (stop, begun) = (AtomicBool::new(false), Instant::now());
+    thread::scope(|scope| {
+        for thread in 0..250 {
+            let (ask, stop) = (&ask, &stop);
+            scope.spawn(move || {
+                (0..).take_while(|_| !stop.load(Ordering::Relaxed)).for_each(|turn| ask(thread, turn));
+            });
+        }
+        while connections() < 3 && begun.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(connections(), 3);
 }

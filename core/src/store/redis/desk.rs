@@ -25,6 +25,9 @@ use crate::{Error, ErrorKind, Result};
 /// How much longer than his own deadline one leads for others.
 const GRACE: Duration = Duration::from_millis(10);
 
+/// How long nobody tries to have one more connection after it could not be had.
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+
 pub(super) struct Desk {
     settings: Settings,
     inner: Mutex<Inner>,
@@ -40,6 +43,8 @@ struct Inner {
     /// Descriptors of all connections, which a forked child closes.
     open: Vec<RawFd>,
     is_connecting: bool,
+    /// From when on one more connection may be tried, after it could not be had.
+    more_from: Option<Instant>,
     /// Whether this process has tried to connect: only its first try may take longer.
     has_tried: bool,
     waiting: VecDeque<Arc<Caller>>,
@@ -85,7 +90,7 @@ impl Desk {
                 inner = self.lead(inner, link, deadline);
                 continue;
             }
-            if inner.leading == 0 {
+            if inner.leading == 0 || inner.is_crowded(self.settings.pool) {
                 self.connect(&mut inner);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -170,7 +175,14 @@ impl Desk {
                     Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, self.error(text)),
                     _ => inner.circuit.succeeded(),
                 }
-                inner.idle.push(link);
+                match &reply {
+                    // A new connection may be to another server, or as one who may ask.
+                    Reply::Error(text) if error::is_elsewhere(text) => {
+                        inner.forget(link.raw_fd());
+                        inner.forget_idle();
+                    }
+                    _ => inner.idle.push(link),
+                }
                 let shape = Error::new(
                     ErrorKind::StoreCorrupt,
                     format!("{} gave an answer of an unknown shape", self.settings),
@@ -255,7 +267,7 @@ impl Desk {
             let mut inner = desk.lock();
             match &link {
                 Ok(_) => inner.circuit.found(),
-                Err(lost) => inner.circuit.failed(Instant::now(), lost.error(&desk.settings, false)),
+                Err(lost) => inner.circuit.not_found(Instant::now(), lost.error(&desk.settings, false)),
             }
             desk.announce(&inner);
             drop(inner);
@@ -284,7 +296,7 @@ impl Desk {
         if let Err(error) = started {
             inner.is_connecting = false;
             let error = self.unavailable(&format!("no thread to connect with: {error}"));
-            inner.circuit.failed(Instant::now(), error);
+            inner.circuit.not_found(Instant::now(), error);
         }
     }
 
@@ -301,9 +313,11 @@ impl Desk {
                 inner.idle.push(link);
                 inner.wake_next(self.settings.pool);
             }
+            // It was to be one more: who waits is served by those that there are.
+            Err(_) if inner.leading > 0 => inner.more_from = Some(Instant::now() + BETWEEN_TRIES),
             Err(lost) => {
                 let error = lost.error(&self.settings, false);
-                inner.circuit.failed(Instant::now(), error.clone());
+                inner.circuit.not_found(Instant::now(), error.clone());
                 // Nothing was sent for those who wait: they need not wait for their deadlines.
                 for caller in std::mem::take(&mut inner.waiting) {
                     caller.tell(Err(error.clone()));
@@ -331,10 +345,19 @@ impl Inner {
             leading: 0,
             open: Vec::new(),
             is_connecting: false,
+            more_from: None,
             has_tried: false,
             waiting: VecDeque::new(),
             circuit: Circuit::new(),
         }
+    }
+
+    /// Whether more wait than one round trip takes, and one more connection may be made.
+    fn is_crowded(&self, pool: usize) -> bool {
+        self.waiting.len() >= MOST_GROUPS
+            && self.leading < pool
+            && self.idle.is_empty()
+            && self.more_from.is_none_or(|from| from <= Instant::now())
     }
 
     /// A connection for the next one who leads. A second round trip goes out beside the first only when
