@@ -1,6 +1,7 @@
 //! The circuit: after a few failures nobody waits for the server any more, until a probe finds it well.
 
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
 use crate::{Error, ErrorKind};
@@ -8,7 +9,8 @@ use crate::{Error, ErrorKind};
 /// How many failures one after the other open it.
 const FAILURES: u32 = 3;
 
-/// How long after a failure the next probe goes out: at first, and at most.
+/// How long after a failure the next probe goes out: at first, and at most; up to a quarter more, so that
+/// processes that lost the server at the same time don't all come back at the same time.
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
@@ -143,22 +145,38 @@ impl Circuit {
         }
     }
 
+    /// What was asked failed. While it is open that is one who had asked before, and says nothing new.
     pub fn failed(&mut self, now: Instant, reason: Error) {
         self.reason = Some(reason);
         self.failures = self.failures.saturating_add(1);
         match self.state {
             State::Closed if self.failures < FAILURES => {}
-            state => {
-                if state == State::Closed {
-                    self.opened += 1;
-                    self.since = Some(now);
-                    let reason = self.reason.as_ref().map_or_else(String::new, Error::to_string);
-                    self.announce(format!("is not asked any more until it answers again: {reason}"));
-                }
-                self.state = State::Open { probe_at: now + self.delay };
-                self.delay = (self.delay * 2).min(LONGEST_DELAY);
+            State::Closed => {
+                self.opened += 1;
+                self.since = Some(now);
+                let reason = self.reason.as_ref().map_or_else(String::new, Error::to_string);
+                self.announce(format!("is not asked any more until it answers again: {reason}"));
+                self.open(now);
             }
+            State::Trial { .. } => self.open(now),
+            State::Open { .. } => {}
         }
+    }
+
+    /// A probe, or whoever connects, has not found the server.
+    pub fn not_found(&mut self, now: Instant, reason: Error) {
+        let is_open = matches!(self.state, State::Open { .. });
+        self.failed(now, reason);
+        if is_open {
+            self.open(now);
+        }
+    }
+
+    fn open(&mut self, now: Instant) {
+        let random = RandomState::new().build_hasher().finish() as u32;
+        let more = (self.delay / 4).mul_f64(f64::from(random) / f64::from(u32::MAX));
+        self.state = State::Open { probe_at: now + self.delay + more };
+        self.delay = (self.delay * 2).min(LONGEST_DELAY);
     }
 }
 
@@ -208,13 +226,13 @@ mod tests {
         }
         circuit.failed(begun, late());
         assert_eq!(circuit.ask(begun + 49 * MS), Leave::Refused { probe: false });
-        assert_eq!(circuit.ask(begun + 50 * MS), Leave::Refused { probe: true });
-        assert_eq!(circuit.ask(begun + 50 * MS), Leave::Refused { probe: false });
+        assert_eq!(circuit.ask(begun + 63 * MS), Leave::Refused { probe: true });
+        assert_eq!(circuit.ask(begun + 63 * MS), Leave::Refused { probe: false });
         circuit.found();
-        assert_eq!(circuit.ask(begun + 60 * MS), Leave::Ask);
-        assert_eq!(circuit.ask(begun + 60 * MS), Leave::Refused { probe: false });
+        assert_eq!(circuit.ask(begun + 70 * MS), Leave::Ask);
+        assert_eq!(circuit.ask(begun + 70 * MS), Leave::Refused { probe: false });
         circuit.succeeded();
-        assert_eq!((circuit.ask(begun + 60 * MS), circuit.opened), (Leave::Ask, 1));
+        assert_eq!((circuit.ask(begun + 70 * MS), circuit.opened), (Leave::Ask, 1));
         circuit.failed(begun, late());
         assert_eq!(circuit.ask(begun), Leave::Ask);
     }
@@ -222,12 +240,15 @@ mod tests {
     #[test]
     fn probes_become_rarer_and_an_outage_counts_once() {
         let (mut circuit, mut now) = (Circuit::new(), Instant::now());
-        (0..3).for_each(|_| circuit.failed(now, late()));
+        // The last of these had asked before it opened.
+        (0..9).for_each(|_| circuit.failed(now, late()));
         for delay in [50, 100, 200, 400, 800, 1_000, 1_000] {
-            now = circuit.probe_at().unwrap();
+            let next = circuit.probe_at().unwrap();
+            let latest = now + delay * MS + delay * MS / 4;
+            assert!((now + delay * MS..=latest).contains(&next), "{delay} ms: {:?}", next - now);
+            now = next;
             assert_eq!(circuit.ask(now), Leave::Refused { probe: true });
-            circuit.failed(now, late());
-            assert!(circuit.probe_at().unwrap() >= now + delay * MS);
+            circuit.not_found(now, late());
         }
         circuit.found();
         assert_eq!(circuit.ask(now), Leave::Ask);

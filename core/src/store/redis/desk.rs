@@ -86,18 +86,20 @@ impl Desk {
             if let Some(answer) = caller.answer.get() {
                 return answer.clone();
             }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let error = inner.give_up(&caller, &self.settings);
+                // It may have been his turn to lead.
+                inner.wake_next(self.settings.pool);
+                self.announce(&inner);
+                return Err(error);
+            }
             if let Some(link) = inner.link_to_lead(self.settings.pool) {
                 inner = self.lead(inner, link, deadline);
                 continue;
             }
             if inner.leading == 0 || inner.is_crowded(self.settings.pool) {
                 self.connect(&mut inner);
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let error = inner.give_up(&caller, &self.settings);
-                self.announce(&inner);
-                return Err(error);
             }
             inner = caller.wake.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
         }

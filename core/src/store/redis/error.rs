@@ -22,6 +22,14 @@ pub(super) fn code(error: &str) -> &str {
     error.split([' ', '\r', '\n']).next().unwrap_or("")
 }
 
+/// Whether it says that this connection will not decide, while another one might: the server became a
+/// replica, or wants to know anew who asks.
+pub(super) fn is_elsewhere(error: &str) -> bool {
+    matches!(code(error), "READONLY" | "MASTERDOWN" | "NOAUTH")
+        || error.contains("-READONLY ")
+        || error.contains("against a read only replica")
+}
+
 /// Before they had a code, missing rights of a script were told in a sentence only.
 const DENIED_IN_A_SCRIPT: [&str; 2] = ["The user executing the script can't", "ACL failure in script"];
 

@@ -25,6 +25,7 @@ pub(super) struct Link {
     input: Vec<u8>,
     /// What an event loop could not send yet.
     output: Vec<u8>,
+    /// How long the kernel waits for a reply by itself: less than a whole deadline.
     patience: Duration,
     used: Instant,
 }
@@ -62,7 +63,8 @@ impl Link {
             Address::Tcp { host, port } => Socket::tcp(host, *port, deadline)?,
             Address::Unix(path) => Socket::unix(path)?,
         };
-        socket.set_patience(settings.timeout)?;
+        let patience = settings.timeout - settings.timeout / 8;
+        socket.set_patience(patience)?;
         let mut link = Self {
             #[cfg(feature = "tls")]
             session: match &settings.tls {
@@ -72,7 +74,7 @@ impl Link {
             socket,
             input: Vec::with_capacity(ROOM),
             output: Vec::new(),
-            patience: settings.timeout,
+            patience,
             used: Instant::now(),
         };
         #[cfg(feature = "tls")]
@@ -160,7 +162,12 @@ impl Link {
         let mut bytes = Vec::with_capacity(512);
         command.command(&mut bytes);
         self.send(&bytes, deadline)?;
-        self.reply(deadline)
+        let reply = self.reply(deadline)?;
+        // It would be taken for the answer to what is asked next.
+        if !self.input.is_empty() {
+            return Err(Lost::Malformed("what answers there says more than it was asked".into()));
+        }
+        Ok(reply)
     }
 
     fn reply(&mut self, deadline: Instant) -> Result<Reply, Lost> {
@@ -207,15 +214,15 @@ pub(super) fn send_all(socket: &Socket, mut bytes: &[u8], deadline: Instant) -> 
     Ok(())
 }
 
-/// Receives something by the deadline. Where nearly all of the time is left, the kernel waits in the same
-/// step, which is one call in place of two.
+/// Receives something by the deadline. Where nearly all of the time is left, the kernel waits for most of it
+/// in the same step, which is one call in place of two.
 pub(super) fn receive_some(
     socket: &Socket,
     into: &mut [u8],
     patience: Duration,
     deadline: Instant,
 ) -> io::Result<usize> {
-    if left(deadline)? >= patience - patience / 8 {
+    if left(deadline)? >= patience {
         match socket.receive_or_wait(into) {
             Ok(0) => return Err(closed()),
             Ok(length) => return Ok(length),
