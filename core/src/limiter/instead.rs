@@ -95,6 +95,18 @@ impl Limiter {
         }
     }
 
+    /// What a store gave back, or charged later: nothing where it failed and nobody is to be troubled.
+    pub(super) fn or_nothing<T: Default>(&self, done: Result<T>) -> Result<T> {
+        match (&self.inner.instead, done) {
+            (Some(Instead { choice, .. }), Err(error))
+                if *choice != OnStoreFailure::Raise && OnStoreFailure::is_failure(error.kind()) =>
+            {
+                Ok(T::default())
+            }
+            (_, done) => done,
+        }
+    }
+
     /// Counts how a decision ended.
     pub(super) fn count(&self, decided: &Result<BareDecision>) {
         let counters = &self.inner.counters;
