@@ -245,9 +245,14 @@ impl Limit {
     }
 
     /// The share of one of `instances`, under the name of the whole.
-    #[cfg(feature = "redis")]
     pub(crate) fn share(&self, instances: u64) -> Self {
         Self { algorithm: self.algorithm.share(instances), ..self.clone() }
+    }
+
+    /// The same limit with buckets of its own, which no route has.
+    pub(crate) fn apart(&self) -> Self {
+        let scope = format!("{}\0own", self.scope.as_deref().unwrap_or_default());
+        Self { scope: Some(scope.into()), ..self.clone() }
     }
 
     /// Whether no wait helps a request of this cost.

@@ -197,7 +197,9 @@ impl Limiter {
     pub fn reset_at(&self, key: impl AsRef<[u8]>, time: Time) -> Result<()> {
         self.check_open()?;
         key::check(key.as_ref())?;
-        self.inner.store.reset(&self.inner.policy.group(key.as_ref(), 0).charges, time)
+        self.inner.store.reset(&self.inner.policy.group(key.as_ref(), 0).charges, time)?;
+        self.forget_here(key.as_ref(), time);
+        Ok(())
     }
 
     /// How its store is, asked now: where that is elsewhere, in a few round trips.

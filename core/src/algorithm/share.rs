@@ -3,6 +3,7 @@
 use super::fixed_window::Window;
 use super::interval::Span;
 use super::leaky_bucket::LeakyBucket;
+use super::sliding_buckets::Buckets;
 use super::sliding_log::Log;
 use super::sliding_window::Pair;
 use super::token_bucket::{Tat, TokenBucket};
@@ -68,6 +69,9 @@ impl Algorithm {
                 let at = tally.last_end.saturating_sub(it.period_us);
                 Some(State::Log(Box::new(Log::of(it, at, part(tally.used)))))
             }
+            (Self::SlidingBuckets(it), Seen::Tally(tally)) if tally.used > 0 => {
+                Some(State::Buckets(Box::new(Buckets::of(it, tally.last_end, part(tally.used)))))
+            }
             _ => None,
         }
     }
@@ -118,6 +122,7 @@ mod tests {
             ("fixed_window: 10/hour", 3, 3),
             ("sliding_window: 10/hour", 10, 0),
             ("sliding_log: 10/hour", 3, 3),
+            ("sliding_log: 10/hour buckets 6", 3, 3),
         ] {
             let whole = *Limit::parse(text).unwrap().algorithm();
             let seen = whole.charged(whole.nothing(now), now, used);

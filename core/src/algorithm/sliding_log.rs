@@ -29,7 +29,6 @@ impl Log {
     }
 }
 
-#[cfg(feature = "redis")]
 impl Log {
     /// A log of one entry.
     pub fn of(log: &SlidingLog, at: u64, count: u32) -> Self {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::{Closing, Inner, Instead, Limiter};
 use crate::clock::Clock;
 use crate::failure::OnStoreFailure;
-use crate::limit::MAX_COUNT;
+use crate::limit::{Limit, MAX_COUNT};
 use crate::policy::Policy;
 use crate::receipt::ORIGIN_BITS;
 use crate::stats::Counters;
@@ -76,8 +76,10 @@ impl LimiterBuilder {
         }
         let instead = (!store.is_local())
             .then(|| {
-                let shares = policy.limits().iter().map(|limit| limit.share(instances)).collect();
-                Policy::new(shares).map(|shares| Instead { choice: on_store_failure, instances, shares })
+                let shares: Vec<Limit> = policy.limits().iter().map(|limit| limit.share(instances)).collect();
+                let own = shares.iter().map(Limit::apart).collect();
+                let (shares, own) = (Policy::new(shares)?, Policy::new(own)?);
+                Ok(Instead { choice: on_store_failure, instances, shares, own })
             })
             .transpose()?;
         Ok(Limiter {

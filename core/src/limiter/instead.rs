@@ -9,7 +9,8 @@ use crate::failure::OnStoreFailure;
 use crate::policy::Policy;
 use crate::stats::Ended;
 use crate::store::StandIn;
-use crate::store::charge::{Charge, Group, Mode, Outcome, Request, Verdict};
+use crate::store::bucket::Bucket;
+use crate::store::charge::{Charge, Group, Mode, Request, Verdict};
 use crate::told::{BareDecision, By};
 use crate::{Error, Result};
 
@@ -18,8 +19,12 @@ use crate::{Error, Result};
 pub(super) struct Instead {
     pub choice: OnStoreFailure,
     pub instances: u64,
-    /// The shares of the policy's limits that one instance admits by itself.
+    /// The shares of the policy's limits that one instance admits by itself, from where the store was last
+    /// seen.
     pub shares: Policy,
+    /// The same shares, of what was admitted in the store's place alone: a store that comes and goes knows
+    /// nothing of that, and would hand out each share again and again.
+    pub own: Policy,
 }
 
 impl Limiter {
@@ -45,9 +50,10 @@ impl Limiter {
     }
 
     /// What a store elsewhere has decided, or what is decided in its place.
+    #[cfg(feature = "redis")]
     pub(crate) fn decided_elsewhere(
         &self,
-        outcome: Result<Outcome>,
+        outcome: Result<crate::store::charge::Outcome>,
         (key, cost): (&[u8], u64),
         mode: Mode,
         time: Time,
@@ -75,7 +81,7 @@ impl Limiter {
     #[cold]
     pub(super) fn instead_of_store(
         &self,
-        Instead { choice, shares, .. }: &Instead,
+        instead: &Instead,
         error: Error,
         (key, cost): (&[u8], u64),
         mode: Mode,
@@ -85,9 +91,9 @@ impl Limiter {
         let Some(stand_in) = stand_in.filter(|_| OnStoreFailure::is_failure(error.kind())) else {
             return Err(error);
         };
-        match choice {
+        match instead.choice {
             OnStoreFailure::Raise => Err(error),
-            OnStoreFailure::Local => self.locally(&stand_in, shares, (key, cost), mode),
+            OnStoreFailure::Local => self.locally(&stand_in, instead, (key, cost), mode),
             OnStoreFailure::Open => Ok(self.by_rule(true, stand_in.now(), 0, cost, mode)),
             OnStoreFailure::Closed => {
                 Ok(self.by_rule(false, stand_in.now(), stand_in.probe_after_us.max(1), cost, mode))
@@ -124,30 +130,49 @@ impl Limiter {
 
     /// Keeps what the store was seen to say, so that the share goes on from there.
     fn saw(&self, instead: &Instead, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
-        let Instead { choice: OnStoreFailure::Local, instances, shares } = instead else { return };
+        let Instead { choice: OnStoreFailure::Local, instances, shares, .. } = instead else { return };
         let Some(stand_in) = self.inner.store.stand_in(time) else { return };
         if request.buckets.len() == verdict.seen.len() && !matches!(verdict.seen, [Seen::Blocked(_)]) {
             stand_in.memory.put(shares.buckets(), request.key, verdict.seen, *instances, stand_in.time);
         }
     }
 
+    /// Forgets what this process has seen and admitted of a key.
+    pub(super) fn forget_here(&self, key: &[u8], time: Time) {
+        if let Some(Instead { choice: OnStoreFailure::Local, shares, own, .. }) = &self.inner.instead
+            && let Some(stand_in) = self.inner.store.stand_in(time)
+        {
+            for policy in [shares, own] {
+                stand_in.memory.reset(&policy.group(key, 0).charges, stand_in.time);
+            }
+        }
+    }
+
     fn locally(
         &self,
         stand_in: &StandIn<'_>,
-        shares: &Policy,
+        Instead { shares, own, .. }: &Instead,
         (key, cost): (&[u8], u64),
         mode: Mode,
     ) -> Result<BareDecision> {
         let never = self.inner.policy.limits().iter().any(|limit| limit.never_admits(cost));
         let (by, mode_here) = if never { (By::LocalNever, Mode::Peek) } else { (By::Local, mode) };
-        let charge = |bucket| {
-            let share: &crate::store::bucket::Bucket = bucket;
-            Charge { bucket, key, cost: if never { cost } else { cost.min(share.limit().capacity()) } }
+        let cost_of = |share: &Bucket| if never { cost } else { cost.min(share.limit().capacity()) };
+        let both = shares.buckets().iter().chain(own.buckets());
+        let charges = both.map(|bucket| Charge { bucket, key, cost: cost_of(bucket) }).collect();
+        let outcome = stand_in.memory.decide_group(&Group { charges }, mode_here, stand_in.time)?;
+        let (of_shares, of_own) = outcome.seen.split_at(shares.buckets().len().min(outcome.seen.len()));
+        let stricter = |((share, &one), &other): ((&Bucket, &Seen), &Seen)| {
+            let (algorithm, cost) = (share.algorithm(), cost_of(share));
+            let strict = |seen: &Seen| {
+                let wait = if outcome.admitted { 0 } else { algorithm.retry_after(seen, outcome.now, cost) };
+                (wait, u64::MAX - algorithm.measure(seen, outcome.now).remaining)
+            };
+            if strict(&other) > strict(&one) { other } else { one }
         };
-        let group = Group { charges: shares.buckets().iter().map(charge).collect() };
-        let outcome = stand_in.memory.decide_group(&group, mode_here, stand_in.time)?;
-        let mut verdict = outcome.verdict();
-        verdict.admitted &= !never;
+        let seen: SmallVec<[Seen; 4]> =
+            shares.buckets().iter().zip(of_shares).zip(of_own).map(stricter).collect();
+        let verdict = Verdict::new(outcome.admitted && !never, outcome.now, &seen);
         Ok(BareDecision::new(cost, mode, verdict, self.inner.origin, by))
     }
 

@@ -11,13 +11,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-#[cfg(feature = "redis")]
-use super::bucket::Bucket;
-use super::bucket::Fingerprint;
+use super::bucket::{Bucket, Fingerprint};
 use super::charge::Charge;
 use super::fork::{self, Held, Lockable};
 use super::{Contents, Given, Refund};
-#[cfg(feature = "redis")]
 use crate::algorithm::Seen;
 use crate::clock::{self, Now, Time};
 use crate::{Error, ErrorKind, Result};
@@ -93,7 +90,6 @@ impl MemoryStore {
     }
 
     /// Keeps, as the shares of one of `instances`, what was seen of the whole elsewhere.
-    #[cfg(feature = "redis")]
     pub fn put(&self, shares: &[Bucket], key: &[u8], seen: &[Seen], instances: u64, time: Time) {
         let key = Fingerprint::of(key);
         let mut locked = self.stripe(key).lock();
