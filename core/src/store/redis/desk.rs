@@ -69,8 +69,9 @@ impl Desk {
         &self.settings
     }
 
-    /// Asks the server, with others where others wait, and returns its reply by the deadline.
-    pub fn call(self: &Arc<Self>, ask: Ask) -> Result<Reply> {
+    /// Asks the server, with others where others wait, and returns its reply by the deadline; where none is
+    /// given, by that of a decision which begins now.
+    pub fn call(self: &Arc<Self>, ask: Ask, deadline: Option<Instant>) -> Result<Reply> {
         let begun = Instant::now();
         let mut inner = self.lock();
         if let Leave::Refused { probe } = inner.circuit.ask(begun) {
@@ -79,7 +80,7 @@ impl Desk {
             }
             return Err(inner.circuit.refusal());
         }
-        let deadline = begun + self.patience(&inner);
+        let deadline = deadline.unwrap_or_else(|| begun + self.patience(&inner));
         let caller = Arc::new(Caller { ask, deadline, answer: OnceLock::new(), wake: Condvar::new() });
         inner.waiting.push_back(Arc::clone(&caller));
         loop {
@@ -174,8 +175,7 @@ impl Desk {
                     _ if callers.iter().any(|caller| matches!(caller.ask, Ask::Plain(_))) => {
                         inner.circuit.given_up();
                     }
-                    Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, self.error(text)),
-                    _ => inner.circuit.succeeded(),
+                    reply => self.judge(&mut inner, reply, now),
                 }
                 match &reply {
                     // A new connection may be to another server, or as one who may ask.
@@ -185,17 +185,13 @@ impl Desk {
                     }
                     _ => inner.idle.push(link),
                 }
-                let shape = Error::new(
-                    ErrorKind::StoreCorrupt,
-                    format!("{} gave an answer of an unknown shape", self.settings),
-                );
                 // What fails, fails for all of them.
                 let replies = match reply {
                     Reply::Error(_) => Some(vec![reply; callers.len()]),
                     reply => part(reply, callers.iter().map(|caller| &caller.ask)),
                 };
                 let replies = replies.map_or_else(Vec::new, |replies| replies.into_iter().map(Ok).collect());
-                let missing = std::iter::repeat(Err(shape));
+                let missing = std::iter::repeat(Err(self.unknown_shape()));
                 for (caller, answer) in callers.iter().zip(replies.into_iter().chain(missing)) {
                     caller.tell(answer);
                 }
@@ -242,11 +238,21 @@ impl Desk {
     /// What a reply says of the server, where others read it.
     pub fn answered(&self, reply: &Reply) {
         let mut inner = self.lock();
-        match reply {
-            Reply::Error(text) if is_failure(text) => inner.circuit.failed(Instant::now(), self.error(text)),
-            _ => inner.circuit.succeeded(),
-        }
+        self.judge(&mut inner, reply, Instant::now());
         self.announce(&inner);
+    }
+
+    /// What the answer to a script says of the server: all of ours answer with integers.
+    fn judge(&self, inner: &mut Inner, reply: &Reply, now: Instant) {
+        match reply {
+            Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, self.error(text)),
+            Reply::Integers(_) | Reply::Error(_) => inner.circuit.succeeded(),
+            _ => inner.circuit.failed(now, self.unknown_shape()),
+        }
+    }
+
+    pub fn unknown_shape(&self) -> Error {
+        Error::new(ErrorKind::StoreCorrupt, format!("{} gave an answer of an unknown shape", self.settings))
     }
 
     /// That an answer was lost, where others waited for it.

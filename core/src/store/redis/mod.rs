@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
@@ -136,22 +137,46 @@ impl RedisStore {
 
     pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
         let mut outcomes = Outcomes::new();
+        // One deadline, into however many calls it is parted.
+        let groups_in_all = groups.len();
+        let is_parted = groups_in_all > MOST_GROUPS;
+        let deadline = is_parted.then(|| Instant::now() + self.desk.patience_now());
         for groups in groups.chunks(MOST_GROUPS) {
             let near = clock::resolve(time).wall;
-            outcomes.extend(self.decide_near(groups, mode, time, near)?);
+            match self.decide_near(groups, mode, time, near, deadline) {
+                Ok(decided) => outcomes.extend(decided),
+                Err(error) if outcomes.is_empty() => return Err(error),
+                // What was decided stays so; the rest is not asked any more.
+                Err(error) => {
+                    let missing = groups_in_all - outcomes.len();
+                    outcomes.extend(std::iter::repeat_n(Err(error), missing));
+                    break;
+                }
+            }
         }
         Ok(outcomes)
     }
 
     /// Decides as one that believes the time to be about `near`.
-    fn decide_near(&self, groups: &[Group<'_>], mode: Mode, time: Time, near: u64) -> Result<Outcomes> {
-        let answers = self.call(groups, mode, time, near)?;
+    fn decide_near(
+        &self,
+        groups: &[Group<'_>],
+        mode: Mode,
+        time: Time,
+        near: u64,
+        deadline: Option<Instant>,
+    ) -> Result<Outcomes> {
+        let begun = Instant::now();
+        let answers = self.call(groups, mode, time, near, deadline)?;
+        // It may be over already where the first connection was waited for.
+        let left = || Some(begun + self.settings().timeout).filter(|&until| until > Instant::now());
         let again = |(group, answer)| match answer {
             Answer::Decided(outcome) => Ok(outcome),
             Answer::Corrupt(index) => Err(self.corrupt(self.keys(group, time).get(index))),
             // Nothing was done; with the windows around its own time the server is asked once more.
             Answer::Elsewhere(there) => {
-                match self.call(std::slice::from_ref(group), mode, time, there)?.pop() {
+                let deadline = deadline.or_else(left);
+                match self.call(std::slice::from_ref(group), mode, time, there, deadline)?.pop() {
                     Some(Answer::Decided(outcome)) => Ok(outcome),
                     Some(Answer::Corrupt(index)) => Err(self.corrupt(self.keys(group, time).get(index))),
                     _ => Err(self.unknown_answer()),
@@ -161,10 +186,18 @@ impl RedisStore {
         Ok(groups.iter().zip(answers).map(again).collect())
     }
 
-    fn call(&self, groups: &[Group<'_>], mode: Mode, time: Time, near: u64) -> Result<SmallVec<[Answer; 1]>> {
+    /// Asks once, by the deadline: its own where none is given.
+    fn call(
+        &self,
+        groups: &[Group<'_>],
+        mode: Mode,
+        time: Time,
+        near: u64,
+        deadline: Option<Instant>,
+    ) -> Result<SmallVec<[Answer; 1]>> {
         let leases: SmallVec<[Lease; 1]> =
             groups.iter().map(|group| super::charge::lease(&group.charges, mode)).collect();
-        let reply = self.ask(self.deciding(groups, &leases, mode, time, near))?;
+        let reply = self.ask_by(self.deciding(groups, &leases, mode, time, near), deadline)?;
         self.answers(&reply, groups, &leases, time).ok_or_else(|| self.unknown_answer())
     }
 
@@ -354,7 +387,11 @@ impl RedisStore {
     }
 
     fn ask(&self, ask: Ask) -> Result<Reply> {
-        match self.desk.call(ask)? {
+        self.ask_by(ask, None)
+    }
+
+    fn ask_by(&self, ask: Ask, deadline: Option<Instant>) -> Result<Reply> {
+        match self.desk.call(ask, deadline)? {
             Reply::Error(text) => Err(self.desk.error(&text)),
             reply => Ok(reply),
         }
@@ -372,7 +409,7 @@ impl RedisStore {
     }
 
     fn unknown_answer(&self) -> Error {
-        Error::new(ErrorKind::StoreCorrupt, format!("{} gave an answer of an unknown shape", self.settings()))
+        self.desk.unknown_shape()
     }
 }
 
@@ -434,11 +471,11 @@ mod tests {
         let now = clock::resolve(Time::STORE).wall;
         for (near, left) in [(0, 3), (now, 1), (1 << 52, 1)] {
             let outcome =
-                store.decide_near(&group, Mode::Acquire, Time::STORE, near).unwrap().remove(0).unwrap();
+                store.decide_near(&group, Mode::Acquire, Time::STORE, near, None).unwrap().remove(0).unwrap();
             let measure = policy.limits()[0].algorithm().measure(&outcome.seen[0], outcome.now);
             assert_eq!((outcome.admitted, measure.remaining), (near <= now, left), "near {near}");
         }
-        let elsewhere = store.call(&group, Mode::Acquire, Time::STORE, 0).unwrap();
+        let elsewhere = store.call(&group, Mode::Acquire, Time::STORE, 0, None).unwrap();
         assert!(matches!(elsewhere[0], Answer::Elsewhere(there) if there.abs_diff(now) < 60_000_000));
     }
 }
