@@ -1,8 +1,12 @@
 //! What the integration tests share.
 #![allow(dead_code, missing_docs)]
 
+pub mod certificates;
+pub mod load;
 pub mod relay;
+pub mod server;
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,6 +36,16 @@ pub fn limiter(policy: &str, store: &Store, at_us: u64) -> (Limiter, ManualClock
     let clock = ManualClock::new(at_us).unwrap();
     let builder = Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone());
     (builder.clock(clock.clone()).on_store_failure(OnStoreFailure::Raise).build().unwrap(), clock)
+}
+
+/// Says what was measured, also where the output of tests that pass is kept back.
+pub fn say(what: std::fmt::Arguments<'_>) {
+    writeln!(std::io::stdout(), "{what}").unwrap();
+}
+
+/// A number that the environment may set.
+pub fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// A connection to the private Redis, to look behind the store.
