@@ -171,3 +171,16 @@ fn certificates_may_be_renewed() {
     fs::copy(authority.certificate(), &file).unwrap();
     assert_eq!(ask(&uri), Ok(2));
 }
+
+#[test]
+fn a_command_may_be_long() {
+    let authority = Authority::new();
+    let server = Secured::start(&authority, &authority.sign("server", HERE), "no", &[]);
+    let policy: Vec<String> = (1..=16).map(|days| format!("9/{days} days")).collect();
+    let store = Store::open(&format!("{}&timeout_ms=5000", server.uri(&trusting(&authority)))).unwrap();
+    let builder = Limiter::builder(Policy::parse(&policy.join("; ")).unwrap()).store(store);
+    let limiter = builder.on_store_failure(OnStoreFailure::Raise).build().unwrap();
+    let items: Vec<(String, u64)> = (0..64).map(|id| (format!("{id:0120}"), 1)).collect();
+    let decided = limiter.acquire_many(&items).unwrap();
+    assert!(decided.iter().all(mirab::Decision::allowed));
+}

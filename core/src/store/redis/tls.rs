@@ -36,7 +36,9 @@ impl Session {
         let name = ServerName::try_from(host.clone()).map_err(|error| {
             io::Error::other(format!("{host:?} is no name that a certificate can have: {error}"))
         })?;
-        let connection = ClientConnection::new(Arc::new(config(tls)?), name).map_err(io::Error::other)?;
+        let mut connection = ClientConnection::new(Arc::new(config(tls)?), name).map_err(io::Error::other)?;
+        // It takes a whole command, however long, and what an event loop could not send yet.
+        connection.set_buffer_limit(None);
         Ok(Self { connection, tls: tls.clone() })
     }
 
