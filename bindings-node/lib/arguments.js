@@ -26,10 +26,13 @@ function key(value, what = 'key') {
   throw new MirabError('invalid_argument', `${what} ${show(value)}: it must be a string or bytes (Buffer, Uint8Array)`);
 }
 
-/** The same for what is kept: bytes are copied, since their owner may change them. */
+/** A key to keep: bytes are copied, since their owner may change them. */
+function kept(given) {
+  return typeof given === 'string' ? given : new Uint8Array(given);
+}
+
 function ownKey(value, what) {
-  const given = key(value, what);
-  return typeof given === 'string' ? given : Uint8Array.from(given);
+  return kept(key(value, what));
 }
 
 function text(what, value, kind = 'invalid_argument') {
@@ -47,11 +50,14 @@ function items(given) {
   if (!Array.isArray(given)) throw new MirabError('invalid_argument', `items ${show(given)}: they must be an array of keys, or of [key, cost]`);
   const keys = [];
   const costs = [];
-  for (const [index, item] of given.entries()) {
-    const [one, cost = 1, ...more] = Array.isArray(item) ? item : [item];
-    if (more.length > 0) throw new MirabError('invalid_argument', `item ${index}: ${show(item)}: it must be a key, or [key, cost]`);
-    keys.push(ownKey(one, `item ${index}: key`));
-    costs.push(integer(`item ${index}: cost`, cost));
+  for (let index = 0; index < given.length; index++) {
+    const item = given[index];
+    const isPair = Array.isArray(item);
+    if (isPair && item.length > 2) throw new MirabError('invalid_argument', `item ${index}: ${show(item)}: it must be a key, or [key, cost]`);
+    const one = isPair ? item[0] : item;
+    const cost = isPair ? item[1] : undefined;
+    keys.push(typeof one === 'string' ? one : ownKey(one, `item ${index}: key`));
+    costs.push(cost === undefined ? 1 : integer(`item ${index}: cost`, cost));
   }
   return { keys, costs };
 }
@@ -97,4 +103,4 @@ function distance(a, b) {
   return row[b.length];
 }
 
-module.exports = { integer, items, key, nearest, number, options, ownKey, show, signal, text };
+module.exports = { integer, items, kept, key, nearest, number, options, ownKey, show, signal, text };

@@ -2,7 +2,7 @@
 
 const check = require('./arguments.js');
 const { clockOf } = require('./clock.js');
-const { Decision, heldOf, reopen, settle, takenBy } = require('./decision.js');
+const { allDecidedBy, decided, decidedBy, heldNumber, reopen, settle, takenBy } = require('./decision.js');
 const { MirabError } = require('./error.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
@@ -13,6 +13,8 @@ const OPTIONS = ['store', 'clock', 'onStoreFailure'];
 
 /** No limiter has this number: what is left after `close`. */
 const CLOSED = 2 ** 32 - 1;
+
+const { acquire, allow, peek } = native;
 
 const registry = new FinalizationRegistry((handle) => native.limiterFree(handle));
 
@@ -63,8 +65,8 @@ class Limiter {
   async acquire(key, cost = 1) {
     if (this.#local) return this.acquireSync(key, cost);
     const own = check.ownKey(key);
-    const numbers = await native.acquireAsync(this.#handle, own, check.integer('cost', cost), this.#time());
-    return new Decision(numbers, this.#names, own);
+    const slots = await native.acquireAsync(this.#handle, own, check.integer('cost', cost), this.#time());
+    return decidedBy(slots, this.#names, own);
   }
 
   /** As `acquire`, but only yes or no. */
@@ -77,15 +79,15 @@ class Limiter {
   async peek(key, cost = 1) {
     if (this.#local) return this.peekSync(key, cost);
     const own = check.ownKey(key);
-    const numbers = await native.peekAsync(this.#handle, own, check.integer('cost', cost), this.#time());
-    return new Decision(numbers, this.#names, own);
+    const slots = await native.peekAsync(this.#handle, own, check.integer('cost', cost), this.#time());
+    return decidedBy(slots, this.#names, own);
   }
 
   /** For each key, or [key, cost], as `acquire`, in one step: each is all or nothing for itself. */
   async acquireMany(items) {
     if (this.#local) return this.acquireManySync(items);
     const { keys, costs } = check.items(items);
-    return this.#decisions(await native.acquireManyAsync(this.#handle, keys, costs, this.#time()), keys);
+    return allDecidedBy(await native.acquireManyAsync(this.#handle, keys, costs, this.#time()), this.#names, keys);
   }
 
   /**
@@ -102,7 +104,7 @@ class Limiter {
     try {
       for (;;) {
         const next = await step(waiter, this.#time());
-        if (typeof next !== 'number') return new Decision(next, this.#names, own);
+        if (typeof next !== 'number') return decidedBy(next, this.#names, own);
         await this.#sleepers.sleep(next / 1000, signal);
       }
     } finally {
@@ -113,22 +115,25 @@ class Limiter {
   /** Gives back what a decision took, once, never above full: how many units. */
   async refund(decision) {
     if (this.#local) return this.refundSync(decision);
-    const taken = this.#settle(decision);
-    return taken === undefined ? 0 : native.refundAsync(...taken).catch((error) => foreign(decision, error));
+    const time = this.#time();
+    const key = this.#settle(decision);
+    return key === undefined ? 0 : native.refundAsync(this.#handle, key, 0, time).catch((error) => foreign(decision, error));
   }
 
   /** Settles a decision at a cost that is known only now: what it took less is given back, more is charged. */
   async commit(decision, actualCost) {
     if (this.#local) return this.commitSync(decision, actualCost);
-    const taken = this.#settle(decision, check.integer('actualCost', actualCost));
-    return taken && native.commitAsync(...taken).catch((error) => foreign(decision, error));
+    const cost = check.integer('actualCost', actualCost);
+    const time = this.#time();
+    const key = this.#settle(decision);
+    return key && native.commitAsync(this.#handle, key, cost, time).catch((error) => foreign(decision, error));
   }
 
   /** Ends the leases that a decision took (`concurrency`); how many still counted, 0 the second time. */
   async release(decision) {
     if (this.#local) return this.releaseSync(decision);
-    const [key, receipt] = takenBy(decision);
-    return native.releaseAsync(this.#handle, key, 0, this.#time(), receipt);
+    const time = this.#time();
+    return native.releaseAsync(this.#handle, takenBy(decision), 0, time);
   }
 
   /** Refuses `key` for so long, under any limits on this store. */
@@ -151,34 +156,39 @@ class Limiter {
 
   acquireSync(key, cost = 1) {
     this.#checkLocal('acquire');
-    const own = check.ownKey(key);
-    native.acquire(this.#handle, own, check.integer('cost', cost), this.#time());
-    return new Decision(native.results, this.#names, own);
+    const given = check.key(key);
+    if (cost === 1 && this.#read === undefined) acquire(this.#handle, given);
+    else acquire(this.#handle, given, check.integer('cost', cost), this.#time());
+    return decided(this.#names, check.kept(given));
   }
 
   allowSync(key, cost = 1) {
     this.#checkLocal('allow');
-    return native.allow(this.#handle, check.key(key), check.integer('cost', cost), this.#time());
+    const given = check.key(key);
+    if (cost === 1 && this.#read === undefined) return allow(this.#handle, given);
+    return allow(this.#handle, given, check.integer('cost', cost), this.#time());
   }
 
   peekSync(key, cost = 1) {
     this.#checkLocal('peek');
-    const own = check.ownKey(key);
-    native.peek(this.#handle, own, check.integer('cost', cost), this.#time());
-    return new Decision(native.results, this.#names, own);
+    const given = check.key(key);
+    if (cost === 1 && this.#read === undefined) peek(this.#handle, given);
+    else peek(this.#handle, given, check.integer('cost', cost), this.#time());
+    return decided(this.#names, check.kept(given));
   }
 
   acquireManySync(items) {
     this.#checkLocal('acquireMany');
     const { keys, costs } = check.items(items);
-    return this.#decisions(native.acquireMany(this.#handle, keys, costs, this.#time()), keys);
+    return allDecidedBy(native.acquireMany(this.#handle, keys, costs, this.#time()), this.#names, keys);
   }
 
   refundSync(decision) {
     this.#checkLocal('refund');
-    const taken = this.#settle(decision);
+    const time = this.#time();
+    const key = this.#settle(decision);
     try {
-      return taken === undefined ? 0 : native.refund(...taken);
+      return key === undefined ? 0 : native.refund(this.#handle, key, 0, time);
     } catch (error) {
       return foreign(decision, error);
     }
@@ -186,9 +196,11 @@ class Limiter {
 
   commitSync(decision, actualCost) {
     this.#checkLocal('commit');
-    const taken = this.#settle(decision, check.integer('actualCost', actualCost));
+    const cost = check.integer('actualCost', actualCost);
+    const time = this.#time();
+    const key = this.#settle(decision);
     try {
-      if (taken !== undefined) native.commit(...taken);
+      if (key !== undefined) native.commit(this.#handle, key, cost, time);
     } catch (error) {
       foreign(decision, error);
     }
@@ -196,8 +208,8 @@ class Limiter {
 
   releaseSync(decision) {
     this.#checkLocal('release');
-    const [key, receipt] = takenBy(decision);
-    return native.release(this.#handle, key, 0, this.#time(), receipt);
+    const time = this.#time();
+    return native.release(this.#handle, takenBy(decision), 0, time);
   }
 
   blockSync(key, ms) {
@@ -232,22 +244,18 @@ class Limiter {
 
   /** A decision on a text key, and the number under which the addon holds it for its headers, until it is freed. */
   async #acquireHeld(key) {
-    let numbers = native.results;
-    if (this.#local) native.acquireHeld(this.#handle, key, 1, this.#time());
-    else numbers = await native.acquireHeldAsync(this.#handle, key, 1, this.#time());
-    return { decision: new Decision(numbers, this.#names, key), held: heldOf(numbers) };
+    if (!this.#local) {
+      const decision = decidedBy(await native.acquireHeldAsync(this.#handle, key, 1, this.#time()), this.#names, key);
+      return { decision, held: heldNumber() };
+    }
+    native.acquireHeld(this.#handle, key, 1, this.#time());
+    return { decision: decided(this.#names, key), held: heldNumber() };
   }
 
-  /** What the addon needs to settle a decision, the first time only; undefined when it took nothing. */
-  #settle(decision, actualCost = 0) {
-    const time = this.#time();
+  /** Hands over the receipt of a decision, the first time only, and returns its key; undefined when it took nothing. */
+  #settle(decision) {
     if (this.#handle === CLOSED) throw new MirabError('closed', 'the limiter is closed');
-    const taken = settle(decision);
-    return taken && [this.#handle, taken[0], actualCost, time, taken[1]];
-  }
-
-  #decisions(all, keys) {
-    return all.map((numbers, index) => new Decision(numbers, this.#names, keys[index]));
+    return settle(decision);
   }
 
   /** What its clock says, when it is a function: read here, once a decision. */

@@ -3,7 +3,7 @@
 
 export type Key = string | Uint8Array;
 
-/** Where synchronous decisions arrive; `src/decision.rs` says what stands where. */
+/** Where decisions arrive, and receipts are handed over; `src/decision.rs` says what stands where. */
 export const results: Float64Array;
 export const version: string;
 
@@ -40,35 +40,36 @@ export function limiterLongestDelays(limiter: number): number[];
 export function limiterIsLeasing(limiter: number): boolean;
 export function limiterStats(limiter: number): number[];
 
-export function acquire(limiter: number, key: Key, cost: number, time?: number): void;
-export function acquireHeld(limiter: number, key: Key, cost: number, time?: number): void;
-export function allow(limiter: number, key: Key, cost: number, time?: number): boolean;
-export function peek(limiter: number, key: Key, cost: number, time?: number): void;
+// A cost that is left out is 1. A receipt stands in `results`.
+export function acquire(limiter: number, key: Key, cost?: number, time?: number): void;
+export function acquireHeld(limiter: number, key: Key, cost?: number, time?: number): void;
+export function allow(limiter: number, key: Key, cost?: number, time?: number): boolean;
+export function peek(limiter: number, key: Key, cost?: number, time?: number): void;
 export function reset(limiter: number, key: Key, cost: 0, time?: number): void;
-export function acquireMany(limiter: number, keys: Key[], costs: number[], time?: number): number[][];
+export function acquireMany(limiter: number, keys: Key[], costs: number[], time?: number): Float64Array;
 export function block(limiter: number, key: Key, cost: 0, time: number | undefined, ms: number): void;
 export function unblock(limiter: number, key: Key, cost: 0, time?: number): void;
-export function release(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): number;
-export function refund(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): number;
-export function commit(limiter: number, key: Key, actualCost: number, time: number | undefined, receipt: number[]): void;
+export function release(limiter: number, key: Key, cost: 0, time?: number): number;
+export function refund(limiter: number, key: Key, cost: 0, time?: number): number;
+export function commit(limiter: number, key: Key, actualCost: number, time?: number): void;
 
-export function acquireAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
-export function acquireHeldAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
-export function allowAsync(limiter: number, key: Key, cost: number, time?: number): Promise<boolean>;
-export function peekAsync(limiter: number, key: Key, cost: number, time?: number): Promise<number[]>;
+export function acquireAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<Float64Array>;
+export function acquireHeldAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<Float64Array>;
+export function allowAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<boolean>;
+export function peekAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<Float64Array>;
 export function resetAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<void>;
-export function acquireManyAsync(limiter: number, keys: Key[], costs: number[], time?: number): Promise<number[][]>;
+export function acquireManyAsync(limiter: number, keys: Key[], costs: number[], time?: number): Promise<Float64Array>;
 export function blockAsync(limiter: number, key: Key, cost: 0, time: number | undefined, ms: number): Promise<void>;
 export function unblockAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<void>;
-export function releaseAsync(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): Promise<number>;
-export function refundAsync(limiter: number, key: Key, cost: 0, time: number | undefined, receipt: number[]): Promise<number>;
-export function commitAsync(limiter: number, key: Key, actualCost: number, time: number | undefined, receipt: number[]): Promise<void>;
+export function releaseAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<number>;
+export function refundAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<number>;
+export function commitAsync(limiter: number, key: Key, actualCost: number, time?: number): Promise<void>;
 
-/** Each step: how many microseconds to sleep before the next, or the numbers of the decision. */
+/** Each step: how many microseconds to sleep before the next, or the slots of the decision. */
 export function waiterNew(limiter: number, key: Key, cost: number, timeoutMs?: number): number;
 export function waiterFree(waiter: number): void;
-export function waiterStep(waiter: number, time?: number): number | number[];
-export function waiterStepAsync(waiter: number, time?: number): Promise<number | number[]>;
+export function waiterStep(waiter: number, time?: number): number | Float64Array;
+export function waiterStepAsync(waiter: number, time?: number): Promise<number | Float64Array>;
 
 export function decisionFree(held: number): void;
 export function httpHeaders(held: number, families: string[], policyName: string | undefined, partitionKey: string | undefined, unixMs: number): string[];

@@ -1,11 +1,12 @@
 //! Limiters. Keys are a string or a `Uint8Array`; a time is what a JavaScript clock said, in
-//! milliseconds since 1970, or `undefined` for the limiter's own clock.
+//! milliseconds since 1970, or `undefined` for the limiter's own clock. A cost or a time that is left
+//! out, 1 and `undefined`, is not asked for: nearly every call is `(limiter, key)`.
 
-use mirab::{Decision, Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, duration};
+use mirab::{Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, Told, duration};
 
 use crate::clock;
-use crate::decision::Outcome;
-use crate::js::{Call, IntoJs, Value};
+use crate::decision::{self, Held};
+use crate::js::{Call, IntoJs, Slots, Value};
 
 /// `(limits, scopes, store, onStoreFailure, clock?) => limiter`; an empty scope is none, and the clock a
 /// manual one, or `"host"` where every operation is told the time.
@@ -22,7 +23,7 @@ pub fn new(call: &Call<'_>) -> Result<Value> {
         .on_store_failure(call.text(3)?.parse()?);
     if call.number_or_none(4).is_some() {
         builder = builder.clock(clock::at(call, 4)?);
-    } else if call.text_or_none(4)?.is_some() {
+    } else if call.text_or_none(4).is_some() {
         builder = builder.clock(clock::told());
     }
     let limiter = builder.build()?;
@@ -94,22 +95,24 @@ pub fn stats(call: &Call<'_>) -> Result<Value> {
     call.give(counts.map(|count| count as f64).to_vec())
 }
 
-/// `(limiter, key, cost, time?)`: the decision goes to the shared array; so in the next two.
+/// `(limiter, key, cost?, time?)`: the decision goes to the shared array; so in the next two.
 pub fn acquire(call: &Call<'_>) -> Result<Value> {
-    now(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Outcome::told))?.write(call)
+    now(call, |limiter, key, cost, time| limiter.acquire_told_at(key, cost, time, |told| share(call, told)))
 }
 
 /// As `acquire`; the decision is held here for `httpHeaders`, until `decisionFree`.
 pub fn acquire_held(call: &Call<'_>) -> Result<Value> {
-    now(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Outcome::held))?.write(call)
+    let decision = now(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time))?;
+    Held(decision).write(call, call.results());
+    Ok(Value::UNDEFINED)
 }
 
-/// `(limiter, key, cost, time?)`.
+/// `(limiter, key, cost?, time?)`.
 pub fn peek(call: &Call<'_>) -> Result<Value> {
-    now(call, |limiter, key, cost, time| limiter.peek_at(key, cost, time).map(Outcome::told))?.write(call)
+    now(call, |limiter, key, cost, time| limiter.peek_told_at(key, cost, time, |told| share(call, told)))
 }
 
-/// `(limiter, key, cost, time?) => boolean`.
+/// `(limiter, key, cost?, time?) => boolean`.
 pub fn allow(call: &Call<'_>) -> Result<Value> {
     call.give(now(call, |limiter, key, cost, time| limiter.allow_at(key, cost, time))?)
 }
@@ -119,11 +122,10 @@ pub fn reset(call: &Call<'_>) -> Result<Value> {
     call.give(now(call, |limiter, key, _, time| limiter.reset_at(key, time))?)
 }
 
-/// `(limiter, keys, costs, time?) => number[][]`: the numbers of each decision.
+/// `(limiter, keys, costs, time?) => Float64Array`: the slots of each decision, one after the other.
 pub fn acquire_many(call: &Call<'_>) -> Result<Value> {
     let items = items(call)?;
-    let decisions = with(call, |limiter| limiter.acquire_many_at(&items, read_time(call, limiter)?))?;
-    call.give(told(decisions))
+    call.give(with(call, |limiter| acquire_all(limiter, &items, read_time(call, limiter)?))?)
 }
 
 /// `(limiter, key, 0, time?, ms)`.
@@ -137,22 +139,26 @@ pub fn unblock(call: &Call<'_>) -> Result<Value> {
     call.give(now(call, |limiter, key, _, time| limiter.unblock_at(key, time))?)
 }
 
-/// `(limiter, key, cost, time?) => Promise<number[]>`: the numbers of the decision.
+/// `(limiter, key, cost?, time?) => Promise<Float64Array>`: the slots of the decision.
 pub fn acquire_async(call: &Call<'_>) -> Result<Value> {
-    later(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Outcome::told))
+    later(call, |limiter, key, cost, time| {
+        limiter.acquire_bare_at(key, cost, time).map(|bare| decision::slots(limiter, &[bare]))
+    })
 }
 
 /// As `acquireAsync`; the decision is held here for `httpHeaders`, until `decisionFree`.
 pub fn acquire_held_async(call: &Call<'_>) -> Result<Value> {
-    later(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Outcome::held))
+    later(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Held))
 }
 
-/// `(limiter, key, cost, time?) => Promise<number[]>`.
+/// `(limiter, key, cost?, time?) => Promise<Float64Array>`.
 pub fn peek_async(call: &Call<'_>) -> Result<Value> {
-    later(call, |limiter, key, cost, time| limiter.peek_at(key, cost, time).map(Outcome::told))
+    later(call, |limiter, key, cost, time| {
+        limiter.peek_bare_at(key, cost, time).map(|bare| decision::slots(limiter, &[bare]))
+    })
 }
 
-/// `(limiter, key, cost, time?) => Promise<boolean>`.
+/// `(limiter, key, cost?, time?) => Promise<boolean>`.
 pub fn allow_async(call: &Call<'_>) -> Result<Value> {
     later(call, |limiter, key, cost, time| limiter.allow_at(key, cost, time))
 }
@@ -167,7 +173,7 @@ pub fn acquire_many_async(call: &Call<'_>) -> Result<Value> {
     let items = items(call)?;
     let limiter = at(call)?;
     let time = read_time(call, &limiter)?;
-    call.promise(move || limiter.acquire_many_at(&items, time).map(told))
+    call.promise(move || acquire_all(&limiter, &items, time))
 }
 
 pub fn block_async(call: &Call<'_>) -> Result<Value> {
@@ -184,13 +190,20 @@ fn items(call: &Call<'_>) -> Result<Vec<(Vec<u8>, u64)>> {
     Ok(call.keys(1)?.into_iter().zip(costs).collect())
 }
 
-fn told(decisions: Vec<Decision>) -> Vec<Outcome> {
-    decisions.into_iter().map(Outcome::told).collect()
+fn acquire_all(limiter: &Limiter, items: &[(Vec<u8>, u64)], time: Time) -> Result<Slots> {
+    limiter.acquire_many_bare_at(items, time).map(|all| decision::slots(limiter, &all))
 }
 
-/// Runs an operation on the arguments `(limiter, key, cost, time?)`, in this call.
+/// Writes a decision to the shared array.
+fn share(call: &Call<'_>, told: Told<'_>) -> Value {
+    decision::write(told, None, call.results());
+    Value::UNDEFINED
+}
+
+/// Runs an operation on the arguments `(limiter, key, cost?, time?)`, in this call.
+#[inline]
 pub fn now<T>(call: &Call<'_>, run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T>) -> Result<T> {
-    let cost = call.integer(2)?;
+    let cost = read_cost(call)?;
     with(call, |limiter| {
         let time = read_time(call, limiter)?;
         call.with_bytes(1, |key| run(limiter, key, cost, time))
@@ -202,7 +215,7 @@ pub fn later<T: IntoJs + Send + 'static>(
     call: &Call<'_>,
     run: impl FnOnce(&Limiter, &[u8], u64, Time) -> Result<T> + Send + 'static,
 ) -> Result<Value> {
-    let cost = call.integer(2)?;
+    let cost = read_cost(call)?;
     let limiter = at(call)?;
     let time = read_time(call, &limiter)?;
     let key = call.with_bytes(1, |key| Ok(key.to_vec()))?;
@@ -214,8 +227,15 @@ pub fn at(call: &Call<'_>) -> Result<Limiter> {
     with(call, |limiter| Ok(limiter.clone()))
 }
 
+fn read_cost(call: &Call<'_>) -> Result<u64> {
+    if call.has(2) { call.integer(2) } else { Ok(1) }
+}
+
 fn read_time(call: &Call<'_>, limiter: &Limiter) -> Result<Time> {
-    call.number_or_none(3).map_or_else(|| limiter.read_clock(), clock::given)
+    match call.has(3).then(|| call.number_or_none(3)).flatten() {
+        Some(ms) => clock::given(ms),
+        None => limiter.read_clock(),
+    }
 }
 
 fn with<R>(call: &Call<'_>, run: impl FnOnce(&Limiter) -> Result<R>) -> Result<R> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use mirab::{Error, ErrorKind, Limiter, Result, Step, Waiter, duration};
 
 use crate::clock;
-use crate::decision::Outcome;
-use crate::js::{Call, Context, IntoJs, Value};
+use crate::decision;
+use crate::js::{Call, Context, IntoJs, Slots, Value};
 use crate::limiter;
 
 /// A waiter, which one thread at a time moves on.
@@ -17,14 +17,14 @@ pub struct Waiting {
     waiter: Arc<Mutex<Waiter>>,
 }
 
-/// What to do next: to sleep, as microseconds, or the numbers of the decision.
-struct Next(Step);
+/// What to do next: to sleep, as microseconds, or the slots of the decision.
+struct Next(Step<Slots>);
 
 impl IntoJs for Next {
     fn into_js(self, context: &Context<'_>) -> Result<Value> {
         match self.0 {
             Step::Sleep(time) => context.give(time.as_nanos().div_ceil(1000) as f64),
-            Step::Done(decision) => context.give(Outcome::told(decision)),
+            Step::Done(slots) => context.give(slots),
         }
     }
 }
@@ -33,7 +33,10 @@ impl Waiting {
     fn step(&self, told: Option<f64>) -> Result<Next> {
         self.limiter.sleep(Duration::ZERO)?; // closed while it slept
         let mut waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);
-        clock::telling(told, || waiter.step()).map(Next)
+        Ok(Next(match clock::telling(told, || waiter.step_bare())? {
+            Step::Sleep(time) => Step::Sleep(time),
+            Step::Done(bare) => Step::Done(decision::slots(&self.limiter, &[bare])),
+        }))
     }
 }
 
@@ -52,7 +55,7 @@ pub fn free(call: &Call<'_>) -> Result<Value> {
     call.give(())
 }
 
-/// `(waiter, time?) => number | number[]`.
+/// `(waiter, time?) => number | Float64Array`.
 pub fn step(call: &Call<'_>) -> Result<Value> {
     call.give(at(call)?.step(call.number_or_none(1))?)
 }

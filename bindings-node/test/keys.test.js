@@ -33,6 +33,23 @@ for (const [name, store] of Object.entries(stores)) {
     assert.equal((await limiter.acquire(new Uint8Array(new SharedArrayBuffer(3)))).remaining, 1);
   });
 
+  test(`a text is its UTF-8, and each lone surrogate U+FFFD, however long, on ${name}`, async () => {
+    const limiter = new Limiter('1000000/hour', { store: store(), clock: new ManualClock() });
+    const parts = ['a', '\x7f', '\x80', 'é', '\u07ff', '\u0800', '日', '\uffff', '😀', '\u{10ffff}', '\ud800', '\udc00', '\udc00\ud800', '\0'];
+    const texts = parts.flatMap((part) => [part, `${part}x`, `x${part}`, `${part}${part}`]);
+    for (const length of [126, 127, 128, 253, 254, 255, 256, 257, 511, 512, 513, 2000]) {
+      for (const part of ['x', 'é', '日', '😀', '\ud800', '\udc00']) {
+        texts.push('y'.repeat(length - part.length) + part, part.repeat(length / part.length), part + 'y'.repeat(length - part.length));
+      }
+    }
+    texts.push(`${'x'.repeat(20)}${'y'.repeat(20)}`, 'x'.repeat(300).slice(20, 60), '日本語'.repeat(9).slice(3)); // which the engine keeps in parts
+    for (const text of new Set(texts)) {
+      await limiter.reset(text);
+      assert.equal((await limiter.acquire(text)).used, 1);
+      assert.equal((await limiter.acquire(Buffer.from(text))).used, 2, JSON.stringify(text.slice(0, 20)) + text.length);
+    }
+  });
+
   test(`a key that is none is an error on ${name}`, async () => {
     const limiter = new Limiter('2/hour', { store: store() });
     for (const [key, ...texts] of [

@@ -185,3 +185,26 @@ test('limiters and clocks that nobody holds are freed', async () => {
   assert.equal(stdout, 'true\n');
   assert.equal(status, 0);
 });
+
+test('in memory no promise waits for a thread, nor for the event loop', async () => {
+  const limiter = new Limiter('9/minute; concurrency: 9 for 60s');
+  const [settled, given] = [limiter.acquireSync('k'), limiter.acquireSync('k')];
+  for (const call of [
+    () => limiter.acquire('k'),
+    () => limiter.allow('k'),
+    () => limiter.peek('k'),
+    () => limiter.acquireMany(['k', 'l']),
+    () => limiter.wait('k'),
+    () => limiter.commit(settled, 0),
+    () => limiter.release(settled),
+    () => limiter.refund(given),
+    () => limiter.block('k', 5),
+    () => limiter.unblock('k'),
+    () => limiter.reset('k'),
+  ]) {
+    let done = false;
+    call().then(() => { done = true; });
+    for (let turn = 0; turn < 5; turn++) await undefined; // each lets other promises go on, and nothing else
+    assert.ok(done, String(call));
+  }
+});

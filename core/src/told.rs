@@ -300,14 +300,17 @@ impl<'a> Told<'a> {
         }
     }
 
+    /// Where the limit at this place of the policy stands; the block, where the key is blocked.
+    pub fn standing(self, place: usize) -> Standing<'a> {
+        match self.bare.seen.get(place) {
+            None | Some(Seen::Blocked(_)) => self.decided(),
+            Some(_) => Standing::new(self.limit_at(place), &self.measure(place)),
+        }
+    }
+
     /// Every limit's standing, in the order of the policy; the block's alone where the key is blocked.
     pub fn standings(self) -> impl ExactSizeIterator<Item = Standing<'a>> + Clone {
-        (0..self.bare.seen.len()).map(move |place| {
-            if self.is_blocked() {
-                return self.decided();
-            }
-            Standing::new(self.limit_at(place), &self.measure(place))
-        })
+        (0..self.bare.seen.len()).map(move |place| self.standing(place))
     }
 
     /// What it took; none when it took nothing, and for a clone: only the original can be settled.

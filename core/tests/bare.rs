@@ -80,3 +80,19 @@ fn many_keys_and_waiting_give_bare_decisions_too() {
         assert!(clock.now_us() >= 30_000_000);
     }
 }
+
+#[test]
+fn a_limit_is_told_by_its_place() {
+    let (limiter, clock) = limiter(POLICY, &Store::open("memory:").unwrap(), 0);
+    let decision = limiter.acquire("k", 3).unwrap();
+    let told: Vec<(&str, u64)> =
+        (0..3).map(|place| decision.told().standing(place)).map(|it| (it.name(), it.used)).collect();
+    assert_eq!(told, decision.standings().map(|it| (it.name(), it.used)).collect::<Vec<_>>());
+    limiter.block("k", Duration::from_secs(9)).unwrap();
+    clock.advance_us(1_000_000).unwrap();
+    let blocked = limiter.peek("k", 1).unwrap();
+    for place in 0..3 {
+        let block = blocked.told().standing(place);
+        assert_eq!((block.name(), block.reset_after), ("block", Duration::from_secs(8)));
+    }
+}

@@ -10,7 +10,8 @@ use slab::Slab;
 use super::value::{IntoJs, Value};
 use crate::wait::Waiting;
 
-/// How many numbers the array holds through which synchronous decisions reach JavaScript.
+/// How many slots of 64 bits the array has through which decisions reach JavaScript, and receipts the
+/// addon.
 pub const RESULTS: usize = 128;
 
 /// The objects of one environment, which JavaScript names by number. Only its thread touches it.
@@ -21,7 +22,7 @@ pub struct State {
     /// Decisions that wait for [`crate::http::headers`].
     pub decisions: RefCell<Slab<Decision>>,
     pub waiters: RefCell<Slab<Waiting>>,
-    pub(super) results: Cell<*mut f64>,
+    pub(super) results: Cell<*mut u64>,
     pub(super) error_class: Cell<sys::napi_ref>,
 }
 
@@ -42,14 +43,11 @@ impl<'a> Context<'a> {
         value.into_js(self)
     }
 
-    /// Writes `numbers` to the array that JavaScript shares, as far as it reaches.
-    pub fn write_results(&self, numbers: impl IntoIterator<Item = f64>) {
-        let results = self.state.results.get();
-        for (index, number) in numbers.into_iter().take(RESULTS).enumerate() {
-            // SAFETY: `results` is the memory of an array buffer of RESULTS doubles, which the
-            // module's exports hold and nobody detaches; only this thread uses it.
-            unsafe { results.add(index).write(number) };
-        }
+    /// The array that JavaScript shares.
+    pub fn results(&self) -> &'a [Cell<u64>; RESULTS] {
+        // SAFETY: this is the memory of an array buffer of RESULTS slots, which a strong reference
+        // keeps and nobody detaches; only this thread uses it.
+        unsafe { &*self.state.results.get().cast::<[Cell<u64>; RESULTS]>() }
     }
 
     /// The JavaScript error for `error`: an instance of the registered class.
@@ -93,11 +91,14 @@ impl<'a> Context<'a> {
 }
 
 /// A Node-API status as a result; `what` says what was tried.
+#[inline]
 pub(super) fn check(status: sys::napi_status, what: &str) -> Result<()> {
-    if status == sys::Status::napi_ok {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Internal, format!("Node-API status {status} while {what}")))
+    if status == sys::Status::napi_ok { Ok(()) } else { Err(failed(status, what)) }
+}
+
+#[cold]
+fn failed(status: sys::napi_status, what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("Node-API status {status} while {what}"))
 }
 
 /// What a caught panic becomes.

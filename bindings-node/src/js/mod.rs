@@ -4,10 +4,12 @@
 mod call;
 mod context;
 mod module;
+mod text;
 mod value;
 mod work;
 
 pub use call::Call;
 pub use context::Context;
-pub use module::Export;
-pub use value::{IntoJs, Value};
+pub(crate) use module::exports;
+pub use module::{Export, enter};
+pub use value::{IntoJs, Slots, Value};

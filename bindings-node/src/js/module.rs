@@ -1,6 +1,6 @@
 //! How Node loads the addon, and the one door through which every call comes in.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::rc::Rc;
@@ -8,21 +8,33 @@ use std::rc::Rc;
 use mirab::{Error, ErrorKind, Result};
 use napi_sys as sys;
 
-use super::call::{Call, MAX_ARGUMENTS};
+use super::call::{Arguments, Call, MAX_ARGUMENTS};
 use super::context::{Context, RESULTS, State, check, fault};
-use super::value::Value;
+use super::value::{Value, slot_array};
 
 /// A function and its name in JavaScript.
 pub struct Export {
-    name: &'static CStr,
-    run: fn(&Call<'_>) -> Result<Value>,
+    pub name: &'static str,
+    pub call: unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> sys::napi_value,
 }
 
-impl Export {
-    pub const fn new(name: &'static CStr, run: fn(&Call<'_>) -> Result<Value>) -> Self {
-        Self { name, run }
-    }
+/// Everything that the addon exports: `name in JavaScript => function`. Each has a callback of its own, of
+/// which the function becomes a part: what it returns need not go through memory.
+macro_rules! exports {
+    ($($name:ident => $function:path,)*) => {
+        const EXPORTS: &[$crate::js::Export] = &[$({
+            unsafe extern "C" fn call(
+                env: napi_sys::napi_env,
+                info: napi_sys::napi_callback_info,
+            ) -> napi_sys::napi_value {
+                // SAFETY: Node calls it, as it calls every callback that `js` gave to it.
+                unsafe { $crate::js::enter(env, info, $function) }
+            }
+            $crate::js::Export { name: stringify!($name), call }
+        }),*];
+    };
 }
+pub(crate) use exports;
 
 /// Node calls this once in each environment that loads the addon.
 #[unsafe(no_mangle)]
@@ -40,66 +52,53 @@ extern "C" fn node_api_module_get_api_version_v1() -> i32 {
 }
 
 fn fill(env: sys::napi_env, exports: sys::napi_value) -> Result<()> {
-    let state = Rc::new(State::default());
+    let state = State::default();
     let results = share_results(env, &state)?;
-    let context = Context { env, state: &state };
-    set(env, exports, c"results", results)?;
-    set(env, exports, c"version", context.give(env!("CARGO_PKG_VERSION"))?)?;
+    let state = Rc::into_raw(Rc::new(state));
+    // SAFETY: `env` is alive; the finalizer takes this one count back, when the environment ends.
+    let status =
+        unsafe { sys::napi_set_instance_data(env, state.cast_mut().cast(), Some(end), ptr::null_mut()) };
+    check(status, "keeping the state")?;
+    // SAFETY: nobody takes it back before.
+    let context = Context { env, state: unsafe { &*state } };
+    set(context, exports, "results", results)?;
+    set(context, exports, "version", context.give(env!("CARGO_PKG_VERSION"))?)?;
     for export in crate::EXPORTS {
         let mut function = ptr::null_mut();
-        // SAFETY: the name and the export live for ever; `env` is alive.
+        // SAFETY: `env` is alive, and the state is as long as any function may be called.
         let status = unsafe {
             sys::napi_create_function(
                 env,
-                export.name.as_ptr(),
-                export.name.count_bytes() as isize,
-                Some(enter),
-                ptr::from_ref(export).cast_mut().cast(),
+                export.name.as_ptr().cast(),
+                export.name.len() as isize,
+                Some(export.call),
+                state.cast_mut().cast(),
                 &mut function,
             )
         };
         check(status, "making a function")?;
-        set(env, exports, export.name, Value(function))?;
+        set(context, exports, export.name, Value(function))?;
     }
-    // SAFETY: the finalizer takes back this one count, when the environment ends.
-    let status = unsafe {
-        sys::napi_set_instance_data(env, Rc::into_raw(state).cast_mut().cast(), Some(end), ptr::null_mut())
-    };
-    check(status, "keeping the state")
+    Ok(())
 }
 
-fn set(env: sys::napi_env, object: sys::napi_value, name: &CStr, value: Value) -> Result<()> {
+fn set(context: Context<'_>, object: sys::napi_value, name: &str, value: Value) -> Result<()> {
+    let name = context.give(name)?;
     // SAFETY: all of them are alive in this callback.
-    let status = unsafe { sys::napi_set_named_property(env, object, name.as_ptr(), value.0) };
+    let status = unsafe { sys::napi_set_property(context.env, object, name.0, value.0) };
     check(status, "exporting")
 }
 
 /// Makes the `Float64Array` through which synchronous decisions reach JavaScript.
 fn share_results(env: sys::napi_env, state: &State) -> Result<Value> {
-    let (mut buffer, mut data, mut array) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    let (results, memory) = slot_array(env, RESULTS)?;
     let mut kept = ptr::null_mut();
-    // SAFETY: `env` is alive and the out-pointers are ours; the strong reference keeps the memory
-    // until the environment ends.
-    unsafe {
-        check(
-            sys::napi_create_arraybuffer(env, RESULTS * size_of::<f64>(), &mut data, &mut buffer),
-            "making a buffer",
-        )?;
-        check(
-            sys::napi_create_typedarray(
-                env,
-                sys::TypedarrayType::float64_array,
-                RESULTS,
-                buffer,
-                0,
-                &mut array,
-            ),
-            "making an array",
-        )?;
-        check(sys::napi_create_reference(env, buffer, 1, &mut kept), "keeping a buffer")?;
-    }
-    state.results.set(data.cast());
-    Ok(Value(array))
+    // SAFETY: `env` is alive and the out-pointer is ours; the strong reference keeps the memory until
+    // the environment ends.
+    let status = unsafe { sys::napi_create_reference(env, results.0, 1, &mut kept) };
+    check(status, "keeping an array")?;
+    state.results.set(memory);
+    Ok(results)
 }
 
 unsafe extern "C" fn end(_: sys::napi_env, state: *mut c_void, _: *mut c_void) {
@@ -126,35 +125,46 @@ fn state_pointer(env: sys::napi_env) -> Option<*const State> {
 }
 
 /// Every call from JavaScript: collects the arguments, runs the export, throws its error.
-unsafe extern "C" fn enter(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-    let mut count = MAX_ARGUMENTS;
-    let mut arguments = [ptr::null_mut(); MAX_ARGUMENTS];
-    let mut data = ptr::null_mut();
+///
+/// # Safety
+/// Node calls it, for a function of [`fill`].
+#[inline(always)]
+pub unsafe fn enter(
+    env: sys::napi_env,
+    info: sys::napi_callback_info,
+    run: impl FnOnce(&Call<'_>) -> Result<Value>,
+) -> sys::napi_value {
+    let mut state = ptr::null_mut();
+    // Node writes the arguments to where they stay: what is copied right after it was written is waited for.
+    let mut arguments = Arguments { values: [ptr::null_mut(); MAX_ARGUMENTS], count: MAX_ARGUMENTS };
     // SAFETY: Node fills at most `count` arguments and all the rest with `undefined`.
     let status = unsafe {
-        sys::napi_get_cb_info(env, info, &mut count, arguments.as_mut_ptr(), ptr::null_mut(), &mut data)
+        let Arguments { values, count } = &mut arguments;
+        sys::napi_get_cb_info(env, info, count, values.as_mut_ptr(), ptr::null_mut(), &mut state)
     };
-    let Some(state) = state_pointer(env).filter(|_| status == sys::Status::napi_ok) else {
+    if status != sys::Status::napi_ok {
         return ptr::null_mut();
-    };
-    // SAFETY: the state lives as long as the environment, and `data` is the export of `fill`.
-    let (state, export) = unsafe { (&*state, &*data.cast_const().cast::<Export>()) };
-    let call = Call { context: Context { env, state }, arguments };
-    let outcome =
-        catch_unwind(AssertUnwindSafe(|| (export.run)(&call))).unwrap_or_else(|panic| Err(fault(&*panic)));
-    match outcome {
-        Ok(value) => value.0,
-        Err(error) => {
-            call.context.throw(&error);
-            ptr::null_mut()
-        }
     }
+    // SAFETY: `fill` gave the state to every function; it lives as long as the environment.
+    let context = Context { env, state: unsafe { &*state.cast_const().cast::<State>() } };
+    let call = Call { context, arguments: &arguments };
+    catch_unwind(AssertUnwindSafe(|| match run(&call) {
+        Ok(value) => value.0,
+        Err(error) => thrown(context, &error),
+    }))
+    .unwrap_or_else(|panic| thrown(context, &fault(&*panic)))
+}
+
+#[cold]
+fn thrown(context: Context<'_>, error: &Error) -> sys::napi_value {
+    context.throw(error);
+    ptr::null_mut()
 }
 
 impl Call<'_> {
     /// Registers the class of all errors: `new (kind: string, message: string)`.
     pub fn keep_error_class(&self, index: usize) -> Result<()> {
-        let (class, mut kept, mut kind) = (self.arguments[index], ptr::null_mut(), 0);
+        let (class, mut kept, mut kind) = (self.argument(index), ptr::null_mut(), 0);
         // SAFETY: `env` and the argument are alive during the callback.
         unsafe {
             check(sys::napi_typeof(self.context.env, class, &mut kind), "reading a class")?;

@@ -11,6 +11,14 @@ use super::context::{Context, check};
 #[derive(Clone, Copy)]
 pub struct Value(pub(super) sys::napi_value);
 
+impl Value {
+    /// What a callback returns that returns nothing. It cannot be stored, nor resolve a promise.
+    pub const UNDEFINED: Self = Self(ptr::null_mut());
+}
+
+/// 64 bits each, which become a `Float64Array`.
+pub struct Slots(pub Vec<u64>);
+
 /// What can be handed to JavaScript.
 pub trait IntoJs {
     fn into_js(self, context: &Context<'_>) -> Result<Value>;
@@ -48,6 +56,31 @@ impl IntoJs for f64 {
         // SAFETY: see `()`.
         make("making a number", |out| unsafe { sys::napi_create_double(context.env, self, out) })
     }
+}
+
+impl IntoJs for Slots {
+    fn into_js(self, context: &Context<'_>) -> Result<Value> {
+        let (array, memory) = slot_array(context.env, self.0.len())?;
+        if !self.0.is_empty() {
+            // SAFETY: the array's memory has room for so many; JavaScript has not seen it yet.
+            unsafe { ptr::copy_nonoverlapping(self.0.as_ptr(), memory, self.0.len()) };
+        }
+        Ok(array)
+    }
+}
+
+/// A new `Float64Array`, and where its slots are.
+pub(super) fn slot_array(env: sys::napi_env, length: usize) -> Result<(Value, *mut u64)> {
+    let (mut buffer, mut memory) = (ptr::null_mut(), ptr::null_mut());
+    // SAFETY: see `()`.
+    let status =
+        unsafe { sys::napi_create_arraybuffer(env, length * size_of::<u64>(), &mut memory, &mut buffer) };
+    check(status, "making a buffer")?;
+    // SAFETY: see `()`.
+    let array = make("making an array", |out| unsafe {
+        sys::napi_create_typedarray(env, sys::TypedarrayType::float64_array, length, buffer, 0, out)
+    })?;
+    Ok((array, memory.cast()))
 }
 
 impl IntoJs for &str {
