@@ -40,6 +40,11 @@ impl Driver {
         Ok(limiter.store().in_a_loop()?.map(|store| Self { store }))
     }
 
+    /// Whether it is the driver of this limiter's store.
+    pub fn serves(&self, limiter: &Limiter) -> bool {
+        limiter.store().is_driven_by(&self.store)
+    }
+
     /// Acquires for a limiter on this store. The decision at once where nothing needs to be asked; else
     /// none, and it is collected later under `id`.
     ///

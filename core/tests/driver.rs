@@ -6,6 +6,8 @@ mod common;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use common::relay::Relay;
+use common::server::Server;
 use common::{fresh_prefix, raw, redis_store, server};
 use mirab::{BareDecision, Driver, Error, ErrorKind, Limiter, OnStoreFailure, Policy, Store, Time};
 
@@ -37,11 +39,13 @@ fn run(driver: &mut Driver, count: usize) -> HashMap<u64, Result<BareDecision, E
 
 #[test]
 fn many_at_once_are_exact_and_take_few_round_trips() {
-    let (store, _) = redis_store();
+    // One of its own, since the calls of others would count.
+    let server = Server::start(&[]);
+    let store = Store::open(&server.uri("&timeout_ms=5000")).unwrap();
     let limiter = limiter("10/hour; fixed_window: 10/30 days", store);
     let mut driver = Driver::new(&limiter).unwrap().unwrap();
     let calls = || {
-        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut raw()).unwrap();
+        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut server.raw()).unwrap();
         let count = |line: &str| line.split(['=', ',']).nth(1)?.parse::<u64>().ok();
         info.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(count).sum::<u64>()
     };
@@ -99,6 +103,25 @@ fn what_is_late_is_given_up_and_never_taken_for_the_next() {
     assert!(driver.acquire(&limiter, 2, b"other", 1, Time::STORE).unwrap().is_none());
     let answered = run(&mut driver, 1);
     assert_eq!(limiter.tell(answered[&2].as_ref().unwrap()).remaining(), 4);
+}
+
+#[test]
+fn a_connection_that_ends_while_nobody_asks_is_watched_no_more_and_costs_nobody() {
+    let relay = Relay::to(&server());
+    let limiter = limiter("5/hour", Store::open(&relay.uri("&timeout_ms=5000")).unwrap());
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    for used in 1..=3 {
+        assert!(driver.acquire(&limiter, 0, b"k", 1, Time::STORE).unwrap().is_none());
+        let answered = run(&mut driver, 1);
+        assert_eq!(limiter.tell(answered[&0].as_ref().unwrap()).used(), used);
+        let link = driver.turn().link.unwrap();
+        relay.cut();
+        let mut fd = libc::pollfd { fd: link, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the one entry is valid for the call.
+        assert_eq!(unsafe { libc::poll(&raw mut fd, 1, 20_000) }, 1);
+        // A loop that still watched it would be called again and again.
+        assert_eq!(driver.turn().link, None);
+    }
 }
 
 #[test]

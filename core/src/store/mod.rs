@@ -248,6 +248,11 @@ impl Store {
         }
     }
 
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_driven_by<T>(&self, driver: &LoopStore<T>) -> bool {
+        matches!(&self.0, Backend::Redis(store) if driver.is_of(store))
+    }
+
     /// How it is, asked now.
     pub(crate) fn health(&self) -> Health {
         match &self.0 {

@@ -95,6 +95,10 @@ impl<T> Driver<T> {
         })
     }
 
+    pub fn is_of(&self, store: &Arc<RedisStore>) -> bool {
+        Arc::ptr_eq(&self.store, store)
+    }
+
     /// The descriptor that is readable when a connection is there, or could not be made.
     pub fn wake_fd(&self) -> RawFd {
         self.woken.as_raw_fd()
@@ -192,7 +196,7 @@ impl<T> Driver<T> {
             while let Some(reply) = link.next_reply()? {
                 self.land(&mut link, reply)?;
             }
-        } else if !link.is_alive() {
+        } else if !self.is_of_use(&mut link) {
             // It was dropped while nothing was asked: nothing is lost but the connection.
             return Ok(());
         }
@@ -204,6 +208,15 @@ impl<T> Driver<T> {
         }
         self.link = Some(link);
         Ok(())
+    }
+
+    /// Whether a connection on which nothing is on its way can be used.
+    fn is_of_use(&self, link: &mut Link) -> bool {
+        if !self.gathered.is_empty() {
+            return link.is_alive();
+        }
+        // The loop may have been woken since it ended, and would be again and again.
+        link.pull().is_ok() && matches!(link.next_reply(), Ok(None))
     }
 
     /// Those whose requests go out together.
