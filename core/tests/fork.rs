@@ -71,3 +71,28 @@ fn on_memory() {
 fn on_redis() {
     fork_beside_busy_threads(redis_store().0);
 }
+
+#[test]
+fn while_another_thread_decides_for_the_first_time() {
+    for round in 0..200 {
+        let policy = Policy::parse("1000000/second").unwrap();
+        let limiter = Limiter::builder(policy).store(redis_store().0).build().unwrap();
+        // It connects; what comes next is begun by the first decision.
+        assert!(limiter.health().unwrap().ok);
+        thread::scope(|scope| {
+            let first = scope.spawn(|| limiter.allow("k", 1).is_ok());
+            // Somewhere within that decision.
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_micros(round % 100 * 3) {}
+            // SAFETY: the child only decides and exits, without unwinding or running what it inherited.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let decided = limiter.allow("k", 1).is_ok();
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(i32::from(!decided)) }
+            }
+            assert_eq!(wait(child), Some(0), "round {round}");
+            assert!(first.join().unwrap());
+        });
+    }
+}

@@ -6,7 +6,7 @@
 //! which the store would admit; from the one after its answer never too late, so that nobody is told to
 //! wait too short. Each second the store is asked again, since others may have given back or reset.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use smallvec::SmallVec;
 
@@ -24,9 +24,14 @@ const BELIEVED_US: u64 = 1_000_000;
 const SETS: usize = 1024;
 const IN_A_SET: usize = 8;
 
-#[derive(Default)]
 pub(super) struct Refusals {
-    sets: OnceLock<Box<[Mutex<Vec<Refusal>>]>>,
+    sets: Box<[Mutex<Vec<Refusal>>]>,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self { sets: (0..SETS).map(|_| Mutex::default()).collect() }
+    }
 }
 
 struct Refusal {
@@ -60,9 +65,8 @@ impl Refusals {
 
     /// The refusal of this request, where the store would surely give it.
     pub fn recall(&self, request: &Request<'_>, local: u64) -> Option<Outcome> {
-        let sets = self.sets.get()?;
         let key = Fingerprint::of(request.key);
-        let set = fork::lock(&sets[place(key)]);
+        let set = fork::lock(self.set(key));
         if set.is_empty() {
             return None;
         }
@@ -89,19 +93,16 @@ impl Refusals {
     /// Forgets all refusals of a key: something of it was given back, or changed.
     pub fn forget(&self, key: &[u8]) {
         let key = Fingerprint::of(key);
-        if let Some(sets) = self.sets.get() {
-            fork::lock(&sets[place(key)]).retain(|refusal| refusal.key != key);
-        }
+        fork::lock(self.set(key)).retain(|refusal| refusal.key != key);
     }
 
     /// Every lock of it, for the time around a fork.
     pub fn hold(&self) -> Vec<Box<dyn fork::Held + '_>> {
-        let sets = self.sets.get().map_or(&[][..], |sets| sets);
-        sets.iter().map(|set| Box::new(fork::lock(set)) as Box<dyn fork::Held>).collect()
+        self.sets.iter().map(|set| Box::new(fork::lock(set)) as Box<dyn fork::Held>).collect()
     }
 
     fn set(&self, key: Fingerprint) -> &Mutex<Vec<Refusal>> {
-        &self.sets.get_or_init(|| (0..SETS).map(|_| Mutex::default()).collect())[place(key)]
+        &self.sets[place(key)]
     }
 }
 

@@ -19,7 +19,7 @@ mod wire;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -45,8 +45,9 @@ pub(crate) struct RedisStore {
     refusals: Refusals,
     /// How far the server's clock is ahead of this process's, in microseconds.
     ahead_us: AtomicI64,
-    /// What decides in this process while the server does not: by its time, and by given times.
-    stand_ins: [OnceLock<Arc<MemoryStore>>; 2],
+    /// What decides in this process while the server does not: by its time, and by given times. There from
+    /// the first, like all that has locks: what is begun during a fork is never finished in the child.
+    stand_ins: [Arc<MemoryStore>; 2],
 }
 
 /// How many keys are kept for the time when the server does not decide.
@@ -91,7 +92,7 @@ pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
         desk: Desk::new(Settings::parse(uri)?),
         refusals: Refusals::default(),
         ahead_us: AtomicI64::new(0),
-        stand_ins: Default::default(),
+        stand_ins: [(), ()].map(|()| MemoryStore::bounded(STAND_IN_KEYS)),
     });
     fork::watch(&store);
     open.retain(|_, store| store.strong_count() > 0);
@@ -127,8 +128,7 @@ impl RedisStore {
 
     /// What decides in the server's place while it does not.
     pub fn stand_in(&self, time: Time) -> StandIn<'_> {
-        let place = usize::from(time.given().is_some());
-        let memory = self.stand_ins[place].get_or_init(|| MemoryStore::bounded(STAND_IN_KEYS));
+        let memory = &self.stand_ins[usize::from(time.given().is_some())];
         let there = local_us().saturating_add_signed(self.ahead_us.load(Ordering::Relaxed));
         let time = if time.given().is_some() { time } else { Time::near_us(there) };
         let probe_after_us = self.desk.probe_after().map_or(0, |after| after.as_micros() as u64);
