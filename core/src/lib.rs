@@ -30,6 +30,7 @@ mod lane;
 mod limit;
 mod limiter;
 mod notation;
+mod once;
 mod policy;
 mod receipt;
 mod standing;

@@ -1,7 +1,5 @@
 //! The script: put together from the parts that a call needs, its arguments and its answer.
 
-use std::sync::OnceLock;
-
 use smallvec::SmallVec;
 
 use super::wire::{Args, Reply};
@@ -13,6 +11,7 @@ use crate::algorithm::sliding_window::Pair;
 use crate::algorithm::token_bucket::Tat;
 use crate::algorithm::{Algorithm, Seen, Tally};
 use crate::clock::{MAX_TIME_US, Now, Time};
+use crate::once::Once;
 use crate::receipt::Lease;
 use crate::store::charge::{Charge, Group, Mode, Outcome};
 use crate::store::{Given, Refund};
@@ -38,23 +37,21 @@ impl Program {
 
     /// The script that decides with these parts.
     pub fn deciding(parts: usize) -> &'static Self {
-        static PROGRAMS: [OnceLock<Program>; 1 << Part::COUNT] =
-            [const { OnceLock::new() }; 1 << Part::COUNT];
-        PROGRAMS[parts].get_or_init(|| Self::new(Part::assemble(parts, Part::DECIDE)))
+        static PROGRAMS: [Once<Program>; 1 << Part::COUNT] = [const { Once::new() }; 1 << Part::COUNT];
+        PROGRAMS[parts].get_or_make(|| Self::new(Part::assemble(parts, Part::DECIDE)))
     }
 
     /// The script that gives back what these charges took.
     pub fn refunding(charges: &[Charge<'_>]) -> &'static Self {
-        static PROGRAMS: [OnceLock<Program>; 1 << Part::COUNT] =
-            [const { OnceLock::new() }; 1 << Part::COUNT];
+        static PROGRAMS: [Once<Program>; 1 << Part::COUNT] = [const { Once::new() }; 1 << Part::COUNT];
         let set = Part::set(charges.iter());
-        PROGRAMS[set].get_or_init(|| Self::new(Part::assemble(set, Part::REFUND)))
+        PROGRAMS[set].get_or_make(|| Self::new(Part::assemble(set, Part::REFUND)))
     }
 
     /// The script that blocks a key.
     pub fn blocking() -> &'static Self {
-        static PROGRAM: OnceLock<Program> = OnceLock::new();
-        PROGRAM.get_or_init(|| Self::new(Part::assemble(0, include_str!("lua/block.lua"))))
+        static PROGRAM: Once<Program> = Once::new();
+        PROGRAM.get_or_make(|| Self::new(Part::assemble(0, include_str!("lua/block.lua"))))
     }
 }
 
