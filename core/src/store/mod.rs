@@ -231,6 +231,7 @@ impl Store {
     }
 
     /// What decides in the place of a store elsewhere; none for one in this process.
+    #[cfg_attr(not(feature = "redis"), expect(unused_variables))]
     pub(crate) fn stand_in(&self, time: Time) -> Option<StandIn<'_>> {
         match &self.0 {
             Backend::Memory(_) => None,

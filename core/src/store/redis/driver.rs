@@ -252,7 +252,8 @@ impl<T> Driver<T> {
             desk.answered(&reply);
             let error = desk.error(text);
             flight.waiting.into_iter().for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
-            return Ok(());
+            // A new connection may be to another server, or as one who may ask.
+            return if error::is_elsewhere(text) { Err(Lost::Refused(text.clone())) } else { Ok(()) };
         }
         desk.answered(&reply);
         let parts = part(reply, flight.waiting.iter().map(|waiting| &waiting.ask)).unwrap_or_default();
