@@ -18,9 +18,17 @@ export interface LimiterOptions {
   store?: string | undefined;
   /** Default: the store's own clock. */
   clock?: Clock | undefined;
-  /** What happens when the store fails: the error is thrown. */
-  onStoreFailure?: 'raise' | undefined;
+  /** What decides while the store fails. Default `local`. */
+  onStoreFailure?: OnStoreFailure | undefined;
+  /** How many processes share the store (default 1): with `local` each admits that part of the limits by itself. */
+  instances?: Cost | undefined;
 }
+
+/**
+ * While a store elsewhere fails: `local` keeps the same limits in this process, each key from where it was last seen;
+ * `open` admits all, `closed` refuses all, `raise` throws the error. The first three mark their decisions `degraded`.
+ */
+export type OnStoreFailure = 'local' | 'open' | 'closed' | 'raise';
 
 /** The options of {@link Limiter.wait}. */
 export interface WaitOptions {
@@ -45,12 +53,37 @@ export interface Stats {
   readonly blocked: number;
   /** Requests that were not decided: an error was returned. */
   readonly errors: number;
+  /** Requests of the above that were decided in the store's place, since it failed. */
+  readonly degraded: number;
   /** Units that `refund` and `commit` gave back. */
   readonly refunded: number;
   /** Keys that the store keeps in this process, of all its limiters; 0 on Redis. */
   readonly keys: number;
   /** Live keys that the store forgot, or refused, for want of room; 0 on Redis. */
   readonly evicted: number;
+}
+
+/** How a store is. */
+export interface Health {
+  /** The store, without credentials. */
+  readonly store: string;
+  /** Whether it answered just now, and requests may ask it. */
+  readonly ok: boolean;
+  /** `closed` while it is asked, `open` while it is not, after failures, `trial` while one request tries it again. */
+  readonly circuit: 'closed' | 'open' | 'trial';
+  /** How often it went from closed to open. */
+  readonly opened: number;
+  /** What failed last. */
+  readonly lastError: { readonly kind: MirabErrorKind; readonly message: string } | undefined;
+  readonly serverVersion: string | undefined;
+  /** What the server does when its memory is full. */
+  readonly maxmemoryPolicy: string | undefined;
+  /** Whether it would then drop keys of limiters, whose owners so have all their room back. */
+  readonly mayDropKeys: boolean;
+  /** How far the server's clock is ahead of this process's. */
+  readonly clockAheadMs: number | undefined;
+  /** The layout of the state that this release writes. */
+  readonly layout: number;
 }
 
 /** Limits on a store. */
@@ -108,6 +141,8 @@ export class Limiter {
   blockSync(key: Key, ms: number): void;
   unblockSync(key: Key): void;
   resetSync(key: Key): void;
+  /** How its store is, asked now. One that is away is what it tells, and no error. */
+  health(): Promise<Health>;
   /** How often it answered what; after `close` the last counts. */
   stats(): Stats;
   /** Gives up its store; every later operation, and who waits, fails with MIRAB_CLOSED. Twice is fine. */

@@ -30,6 +30,7 @@ missing_packages() {
     has python3 || echo python3
     has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
     has redis-server && has redis-cli || echo redis-server
+    has openssl || echo openssl
     has pkg-config && pkg-config --exists libcjson || echo libcjson-dev
     has valgrind || echo valgrind
     has cargo || has curl || echo curl ca-certificates

@@ -103,7 +103,7 @@ def deny_step() -> list[Step]:
 
 def server_steps() -> list[Step]:
     """The script and its layout on every server that is promised; Debian's Redis has all the other tests."""
-    tests = "--test layout --test redis --test vectors --test agreement"
+    tests = "--test layout --test redis --test doors --test keys --test health --test vectors --test agreement"
     return [
         Step(
             f"core-{server}",

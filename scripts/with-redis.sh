@@ -19,7 +19,8 @@ redis="" child="" signal=TERM
 finish() {
     trap '' INT TERM HUP
     [ -z "$child" ] || { kill "-$signal" -- "-$child" 2>/dev/null && wait "$child" 2>/dev/null; } || true
-    [ -z "$redis" ] || { kill -TERM "$redis" 2>/dev/null && wait "$redis" 2>/dev/null; } || true
+    # One that the command had stopped hears nothing until it goes on.
+    [ -z "$redis" ] || { kill -TERM "$redis" 2>/dev/null && kill -CONT "$redis" && wait "$redis" 2>/dev/null; } || true
     rm -rf "$dir"
 }
 trap finish EXIT

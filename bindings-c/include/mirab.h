@@ -14,7 +14,7 @@
  *
  *     if (mirab_limiter_acquire(limiter, (const uint8_t *)"user:42", 7, 1, &error, &decision)
  *         != MIRAB_OK)
- *       return fail(error.message);       // nothing was decided: the store is away, say
+ *       return fail(error.message);       // nothing was decided: the key is empty, say
  *
  *     if (decision.allowed)               // the only place where a request is admitted
  *       serve();
@@ -30,6 +30,9 @@
  * Results. A function that can fail returns a mirab_result: MIRAB_OK, which is 0, or what
  *   went wrong. It never says who is admitted: a refused request is MIRAB_OK with `allowed`
  *   false in the decision. A compiler that can warns when a result is ignored.
+ *
+ * Stores that fail fail no call, unless "raise" was chosen: something else decides, and the
+ *   decision is `degraded`. See mirab_options_set_on_store_failure.
  *
  * Errors. `error` is a mirab_error of yours, or NULL if the code is enough. On a failure it
  *   gets the code and one line that names the value and says what would be right; on
@@ -123,6 +126,26 @@
  * `timeout_us` for waiting as long as it takes.
  */
 #define MIRAB_FOREVER INT64_MAX
+
+/**
+ * `clock_ahead_us` when nothing is known of the store's clock.
+ */
+#define MIRAB_NO_CLOCK INT64_MIN
+
+/**
+ * Room for the store's address in `mirab_health`, its NUL byte included.
+ */
+#define MIRAB_HEALTH_STORE_SIZE 256
+
+/**
+ * Room for a word in `mirab_health`, its NUL byte included.
+ */
+#define MIRAB_HEALTH_WORD_SIZE 32
+
+/**
+ * Room in which a line of news is seldom cut, its NUL byte included.
+ */
+#define MIRAB_NEWS_SIZE 1024
 
 /**
  * How a call ended. `MIRAB_OK` is 0; everything else is a failure, and then nothing but
@@ -312,7 +335,8 @@ typedef struct mirab_decision {
      */
     bool never;
     /**
-     * The store didn't decide; a fallback did.
+     * The store failed, and what `mirab_options_set_on_store_failure` says decided in its place.
+     * There is nothing to give back: `mirab_limiter_refund` and the others do nothing.
      */
     bool degraded;
     uint8_t _reserved_flags[1];
@@ -427,8 +451,68 @@ typedef struct mirab_stats {
      * Live keys that the store forgot, or refused, for want of room; 0 on Redis.
      */
     uint64_t evicted;
-    uint64_t _reserved[8];
+    /**
+     * Requests of the above that were decided in the store's place, since it failed.
+     */
+    uint64_t degraded;
+    uint64_t _reserved[7];
 } mirab_stats;
+
+/**
+ * How a store is: what an operator asks first. Texts are UTF-8, ended by NUL, cut when too long,
+ * and empty when nothing is known.
+ * Threads: plain data; each call fills one of yours.
+ * Lifetime: copy it, keep it; it refers to nothing.
+ * NULL: `MIRAB_NULL_POINTER`, and then nothing was asked.
+ * Freeing: nothing to free. Its size is fixed: later versions use the reserved room.
+ */
+typedef struct mirab_health {
+    /**
+     * Whether the store answered just now, and is asked.
+     */
+    bool ok;
+    /**
+     * Whether the server has a limit of memory and would then drop the keys of limiters, which
+     * gives their owners all their room back.
+     */
+    bool may_drop_keys;
+    uint8_t _reserved_flags[2];
+    /**
+     * The layout of the state that this library writes.
+     */
+    uint32_t layout;
+    /**
+     * How often it went from "closed" to "open".
+     */
+    uint64_t opened;
+    /**
+     * How far the store's clock is ahead of this process's, to half a round trip; negative when it
+     * is behind; `MIRAB_NO_CLOCK` when it has none of its own, or didn't tell.
+     */
+    int64_t clock_ahead_us;
+    /**
+     * "closed" while the store is asked, "open" while it isn't, after failures, "trial" while one
+     * request tries it again.
+     */
+    char circuit[MIRAB_HEALTH_WORD_SIZE];
+    /**
+     * The server's version, such as "7.0.15"; empty for a store in this process.
+     */
+    char server_version[MIRAB_HEALTH_WORD_SIZE];
+    /**
+     * What the server does when its memory is full.
+     */
+    char maxmemory_policy[MIRAB_HEALTH_WORD_SIZE];
+    /**
+     * The store, without user, password and parameters.
+     */
+    char store[MIRAB_HEALTH_STORE_SIZE];
+    /**
+     * What failed last; `MIRAB_OK` and no message when nothing has.
+     */
+    struct mirab_error last_error;
+    uint64_t _reserved[17];
+} mirab_health;
 
 #ifdef __cplusplus
 extern "C" {
@@ -615,13 +699,28 @@ mirab_result mirab_options_set_clock_callback(struct mirab_options *options,
                                               struct mirab_error *error);
 
 /**
- * What to answer when the store doesn't decide. "raise": the call fails with the store's
- * error, which is what this version does when nothing is set.
+ * Who decides when the store fails: doesn't answer by its deadline, is away, full, refuses us, or
+ * holds a foreign value.
+ * "local", unless told otherwise: the same limits, kept in this process until the store decides
+ * again, each bucket from where this process last saw it. "open": everybody is admitted. "closed":
+ * everybody is refused, until the store is next looked for. "raise": nobody; the call fails.
+ * All but the last give `MIRAB_OK` and a decision that is `degraded`; what is given back or settled
+ * meanwhile is 0. `mirab_limiter_reset`, `_block` and `_unblock` fail in any case. A store in memory
+ * doesn't fail: it is full only where that was chosen.
  */
 MIRAB_MUST_USE
 mirab_result mirab_options_set_on_store_failure(struct mirab_options *options,
                                                 const char *choice,
                                                 struct mirab_error *error);
+
+/**
+ * How many processes share the store, 1 (the default) to 2^32-1: while it fails, each of them
+ * admits that part of every limit by itself, rounded up. With 1 each admits all of it.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_options_set_instances(struct mirab_options *options,
+                                         int64_t instances,
+                                         struct mirab_error *error);
 
 /**
  * Frees the options. NULL is fine.
@@ -631,7 +730,8 @@ void mirab_options_free(struct mirab_options *options);
 /**
  * Makes a limiter from limits as text, such as "5/minute" or "100/second burst 300".
  * `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process) or
- * "redis://HOST:PORT" (shared by all who name it). `options` may be NULL.
+ * "redis://HOST:PORT" (shared by all who name it; "rediss://HOST:PORT" over TLS,
+ * "redis+unix:///PATH" through a socket). `options` may be NULL.
  * "memory:NAME?max_keys=100000" keeps so many keys at most, else a million: what says nothing any
  * more goes first, then what is full again soonest, unless "&when_full=refuse" makes a new key
  * `MIRAB_STORE_FULL`.
@@ -870,6 +970,29 @@ MIRAB_MUST_USE
 mirab_result mirab_limiter_stats(const struct mirab_limiter *limiter,
                                  struct mirab_error *error,
                                  struct mirab_stats *out);
+
+/**
+ * Tells how the limiter's store is, asked now: where that is a server, in a few round trips, each
+ * within the deadline of a decision. A store that is away is what it tells, and no failure.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_health(const struct mirab_limiter *limiter,
+                                  struct mirab_error *error,
+                                  struct mirab_health *out);
+
+/**
+ * Takes the oldest line of what an operator should know of the limiter's store and was not told
+ * yet: that it isn't asked any more and why, that it decides again. Each line is told once, to one
+ * of all limiters on the same store; of those that nobody takes the oldest go. `out` gets whether
+ * there was one; if so, `out_line` gets it, UTF-8, ended by NUL, cut to `room` bytes (1 or more).
+ * It asks no store, costs next to nothing when there is none, and works on a closed limiter too.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_take_news(const struct mirab_limiter *limiter,
+                                     struct mirab_error *error,
+                                     bool *out,
+                                     char *out_line,
+                                     size_t room);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -25,7 +25,8 @@ pub struct mirab_decision {
     pub allowed: bool,
     /// No waiting helps: the cost is above the capacity, or everything is refused.
     pub never: bool,
-    /// The store didn't decide; a fallback did.
+    /// The store failed, and what `mirab_options_set_on_store_failure` says decided in its place.
+    /// There is nothing to give back: `mirab_limiter_refund` and the others do nothing.
     pub degraded: bool,
     #[doc(hidden)]
     pub _reserved_flags: [u8; 1],

@@ -4,6 +4,8 @@ use std::ffi::{CStr, c_char};
 
 use mirab::{Error, ErrorKind};
 
+use crate::ffi::fixed;
+
 /// How a call ended. `MIRAB_OK` is 0; everything else is a failure, and then nothing but
 /// the `mirab_error` was written. A refused request isn't a failure: it is `MIRAB_OK` with
 /// `allowed` false in the decision. A number never changes its meaning; later versions add
@@ -65,28 +67,28 @@ pub struct mirab_error {
 
 const _: () = assert!(size_of::<mirab_error>() == 512);
 
-#[cfg(test)]
+/// Nothing went wrong.
 impl Default for mirab_error {
     fn default() -> Self {
         Self { code: MIRAB_OK, message: [0; MIRAB_ERROR_MESSAGE_SIZE] }
     }
 }
 
+impl From<&Failure> for mirab_error {
+    fn from(failure: &Failure) -> Self {
+        Self { code: failure.result, message: fixed(&failure.message) }
+    }
+}
+
 impl mirab_error {
-    pub(crate) fn set(&mut self, failure: &Failure) {
-        self.code = failure.result;
-        let room = MIRAB_ERROR_MESSAGE_SIZE - 1;
-        let text = &failure.message[..failure.message.floor_char_boundary(room)];
-        // A NUL inside would hide what follows it from every C reader.
-        let bytes = text.bytes().map(|byte| if byte == 0 { b'?' } else { byte });
-        for (place, byte) in self.message.iter_mut().zip(bytes.chain([0])) {
-            *place = byte.cast_signed();
-        }
+    /// What went wrong elsewhere.
+    pub(crate) fn of(kind: ErrorKind, message: &str) -> Self {
+        Self { code: result_of(kind), message: fixed(message) }
     }
 
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
-        let bytes = self.message.map(i8::cast_unsigned);
+        let bytes = self.message.map(|byte| byte as u8);
         let text = CStr::from_bytes_until_nul(&bytes).unwrap_or(c"no NUL");
         text.to_string_lossy().into_owned()
     }
@@ -188,18 +190,10 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_between_characters() {
-        let mut error = mirab_error::default();
         let long = "ماء ".repeat(200);
-        error.set(&Failure::new(MIRAB_INTERNAL, long.as_str()));
+        let error = mirab_error::from(&Failure::new(MIRAB_INTERNAL, long.as_str()));
         assert!(error.text().len() <= 507);
         assert!(error.text().len() >= 504);
         assert!(long.starts_with(&error.text()));
-    }
-
-    #[test]
-    fn a_message_has_no_nul_inside() {
-        let mut error = mirab_error::default();
-        error.set(&Failure::new(MIRAB_INTERNAL, "a\0b"));
-        assert_eq!(error.text(), "a?b");
     }
 }

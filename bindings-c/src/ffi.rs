@@ -126,6 +126,22 @@ pub(crate) unsafe fn slice<'a, T>(pointer: *const T, len: usize, what: &str) -> 
     Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
 }
 
+/// A text as C reads it, in a room of so many bytes (1 or more): ended by NUL, and cut between characters
+/// when it is too long.
+pub(crate) fn terminated(text: &str, room: usize) -> impl Iterator<Item = c_char> {
+    let text = &text[..text.floor_char_boundary(room - 1)];
+    // A NUL inside would hide what follows it from every C reader.
+    let bytes = text.bytes().map(|byte| if byte == 0 { b'?' } else { byte });
+    bytes.chain([0]).map(|byte| byte as c_char)
+}
+
+/// A text in a room of fixed size, which is zero behind it.
+pub(crate) fn fixed<const ROOM: usize>(text: &str) -> [c_char; ROOM] {
+    let mut room = [0; ROOM];
+    room.iter_mut().zip(terminated(text, ROOM)).for_each(|(place, byte)| *place = byte);
+    room
+}
+
 /// A number that C gives as signed, so that a negative one is seen.
 pub(crate) fn natural(number: i64, what: &str) -> Result<u64, Failure> {
     u64::try_from(number).map_err(|_| invalid(format!("{what} must be 0 or more, not {number}")))
@@ -139,4 +155,30 @@ pub(crate) fn invalid(message: String) -> Failure {
 #[cold]
 pub(crate) fn null(what: &str) -> Failure {
     Failure::new(mirab_result::MIRAB_NULL_POINTER, format!("{what} is NULL"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<const ROOM: usize>(text: &str) -> String {
+        let bytes = fixed::<ROOM>(text).map(|byte| byte as u8);
+        CStr::from_bytes_until_nul(&bytes).unwrap_or(c"no NUL").to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(read::<5>("suv"), "suv");
+        assert_eq!(read::<4>("suv"), "suv");
+        assert_eq!(read::<3>("suv"), "su");
+        assert_eq!(read::<1>("suv"), "");
+        // Each of these letters has two bytes.
+        assert_eq!([read::<7>("ماء"), read::<6>("ماء"), read::<5>("ماء")], ["ماء", "ما", "ما"]);
+    }
+
+    #[test]
+    fn a_text_has_no_nul_inside() {
+        assert_eq!(read::<9>("a\0b"), "a?b");
+        assert_eq!(fixed::<4>("a"), [b'a' as c_char, 0, 0, 0]);
+    }
 }

@@ -21,9 +21,9 @@ pub(crate) fn guard(error: *mut mirab_error, body: impl FnOnce() -> Result<(), F
 /// Cold, so that what nearly no call does takes no room in each of them.
 #[cold]
 fn report(error: *mut mirab_error, failure: &Failure) -> mirab_result {
-    // SAFETY: the caller passes NULL or a `mirab_error` of its own.
-    if let Some(error) = unsafe { error.as_mut() } {
-        error.set(failure);
+    if !error.is_null() {
+        // SAFETY: the caller passes NULL or a `mirab_error` of its own, which may be uninitialised.
+        unsafe { error.write(failure.into()) };
     }
     failure.result()
 }

@@ -38,13 +38,19 @@ mod block;
 
 mod stats;
 
+mod health;
+
+mod news;
+
 pub use block::*;
 pub use clock::*;
 pub use decision::*;
 pub use error::*;
+pub use health::*;
 pub use limit::*;
 pub use limiter::*;
 pub use many::*;
+pub use news::*;
 pub use options::*;
 pub use settle::*;
 pub use standing::*;

@@ -48,7 +48,8 @@ fn c_name(name: &str) -> Result<CString, Error> {
 
 /// Makes a limiter from limits as text, such as "5/minute" or "100/second burst 300".
 /// `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process) or
-/// "redis://HOST:PORT" (shared by all who name it). `options` may be NULL.
+/// "redis://HOST:PORT" (shared by all who name it; "rediss://HOST:PORT" over TLS,
+/// "redis+unix:///PATH" through a socket). `options` may be NULL.
 /// "memory:NAME?max_keys=100000" keeps so many keys at most, else a million: what says nothing any
 /// more goes first, then what is full again soonest, unless "&when_full=refuse" makes a new key
 /// `MIRAB_STORE_FULL`.

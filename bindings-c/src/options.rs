@@ -6,7 +6,7 @@ use mirab::{Clock, LimiterBuilder, OnStoreFailure};
 
 use crate::clock::{from_callback, mirab_clock_fn, mirab_manual_clock};
 use crate::error::{Failure, mirab_error, mirab_result};
-use crate::ffi::{self, Handle, exclusive, output, shared, text};
+use crate::ffi::{self, Handle, exclusive, natural, output, shared, text};
 use crate::guard::{guard, guard_silently};
 
 /// What a limiter may be told beyond its limits and its store; unset means the default.
@@ -17,6 +17,7 @@ use crate::guard::{guard, guard_silently};
 pub struct mirab_options {
     clock: Option<Clock>,
     on_store_failure: Option<OnStoreFailure>,
+    instances: Option<u64>,
 }
 
 impl Handle for mirab_options {}
@@ -29,6 +30,9 @@ impl mirab_options {
         }
         if let Some(choice) = self.on_store_failure {
             builder = builder.on_store_failure(choice);
+        }
+        if let Some(instances) = self.instances {
+            builder = builder.instances(instances);
         }
         builder
     }
@@ -44,7 +48,7 @@ pub unsafe extern "C" fn mirab_options_new(
     guard(error, || {
         // SAFETY: the header's conventions.
         let out = unsafe { output(out, "out")? };
-        out.give(mirab_options { clock: None, on_store_failure: None });
+        out.give(mirab_options { clock: None, on_store_failure: None, instances: None });
         Ok(())
     })
 }
@@ -85,8 +89,14 @@ pub unsafe extern "C" fn mirab_options_set_clock_callback(
     })
 }
 
-/// What to answer when the store doesn't decide. "raise": the call fails with the store's
-/// error, which is what this version does when nothing is set.
+/// Who decides when the store fails: doesn't answer by its deadline, is away, full, refuses us, or
+/// holds a foreign value.
+/// "local", unless told otherwise: the same limits, kept in this process until the store decides
+/// again, each bucket from where this process last saw it. "open": everybody is admitted. "closed":
+/// everybody is refused, until the store is next looked for. "raise": nobody; the call fails.
+/// All but the last give `MIRAB_OK` and a decision that is `degraded`; what is given back or settled
+/// meanwhile is 0. `mirab_limiter_reset`, `_block` and `_unblock` fail in any case. A store in memory
+/// doesn't fail: it is full only where that was chosen.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mirab_options_set_on_store_failure(
@@ -98,6 +108,23 @@ pub unsafe extern "C" fn mirab_options_set_on_store_failure(
         // SAFETY: the header's conventions.
         let (options, choice) = unsafe { (exclusive(options, "options")?, text(choice, "choice")?) };
         options.on_store_failure = Some(choice.parse()?);
+        Ok(())
+    })
+}
+
+/// How many processes share the store, 1 (the default) to 2^32-1: while it fails, each of them
+/// admits that part of every limit by itself, rounded up. With 1 each admits all of it.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mirab_options_set_instances(
+    options: *mut mirab_options,
+    instances: i64,
+    error: *mut mirab_error,
+) -> mirab_result {
+    guard(error, || {
+        // SAFETY: the header's conventions.
+        let options = unsafe { exclusive(options, "options")? };
+        options.instances = Some(natural(instances, "instances")?);
         Ok(())
     })
 }

@@ -30,8 +30,10 @@ pub struct mirab_stats {
     pub keys: u64,
     /// Live keys that the store forgot, or refused, for want of room; 0 on Redis.
     pub evicted: u64,
+    /// Requests of the above that were decided in the store's place, since it failed.
+    pub degraded: u64,
     #[doc(hidden)]
-    pub _reserved: [u64; 8],
+    pub _reserved: [u64; 7],
 }
 
 const _: () = assert!(size_of::<mirab_stats>() == 128);
@@ -47,7 +49,8 @@ impl From<Stats> for mirab_stats {
             refunded: stats.refunded,
             keys: stats.keys,
             evicted: stats.evicted,
-            _reserved: [0; 8],
+            degraded: stats.degraded,
+            _reserved: [0; 7],
         }
     }
 }

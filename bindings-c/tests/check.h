@@ -69,16 +69,28 @@ static inline int tell(unsigned failed) {
 
 static inline const uint8_t *bytes(const char *text) { return (const uint8_t *)text; }
 
-/* A limiter that goes by this clock. */
-static inline mirab_limiter *limiter_by(const mirab_manual_clock *clock, const char *limits, const char *store) {
+/* A limiter that does this when its store fails, and goes by this clock or, without one, by the store's. */
+static inline mirab_limiter *limiter_that(const char *on_store_failure, const mirab_manual_clock *clock,
+                                          const char *limits, const char *store) {
     mirab_error error;
     mirab_options *options;
     mirab_limiter *limiter;
     CHECK_OK(mirab_options_new(&error, &options));
-    CHECK_OK(mirab_options_set_manual_clock(options, clock, &error));
+    CHECK_OK(mirab_options_set_on_store_failure(options, on_store_failure, &error));
+    if (clock != NULL) CHECK_OK(mirab_options_set_manual_clock(options, clock, &error));
     CHECK_OK(mirab_limiter_new(limits, store, options, &error, &limiter));
     mirab_options_free(options);
     return limiter;
+}
+
+/* A limiter of which every answer is its store's: where that fails, so does the call. */
+static inline mirab_limiter *limiter_on(const char *limits, const char *store) {
+    return limiter_that("raise", NULL, limits, store);
+}
+
+/* As that, by this clock. */
+static inline mirab_limiter *limiter_by(const mirab_manual_clock *clock, const char *limits, const char *store) {
+    return limiter_that("raise", clock, limits, store);
 }
 
 /* A store of the Redis that the tests are given, with keys that no other run shares. */

@@ -50,6 +50,7 @@ static void of_the_program(const char *store) {
     mirab_decision decision;
     CHECK_OK(mirab_options_new(&error, &options));
     CHECK_OK(mirab_options_set_clock_callback(options, read_watch, &watch, &error));
+    CHECK_OK(mirab_options_set_on_store_failure(options, "raise", &error));
     CHECK_OK(mirab_limiter_new("1/second", store, options, &error, &limiter));
 
     CHECK_OK(mirab_limiter_acquire(limiter, bytes("watch"), 5, 1, &error, &decision));

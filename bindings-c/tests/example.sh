@@ -30,7 +30,7 @@ expect 2 "invalid_argument: cost must be 0 or more, not -3" barno -3
 expect 2 "usage" barno much
 expect 2 "usage"
 export MIRAB_STORE="redis://127.0.0.1:1"
-expect 2 "store_unavailable" anvar
+expect 0 "The store is away" anvar
 export MIRAB_STORE="floppy:"
 expect 2 "invalid_uri" anvar
 unset MIRAB_STORE

@@ -15,6 +15,7 @@ int main(void) {
     mirab_limiter_commit(limiter, (const uint8_t *)"k", 1, &decision, 1, 0);  /* ignored */
     mirab_limiter_wait(limiter, (const uint8_t *)"k", 1, 1, 0, 0, &decision); /* ignored */
     mirab_limiter_block(limiter, (const uint8_t *)"k", 1, 1, 0);              /* ignored */
+    mirab_limiter_take_news(limiter, 0, &allowed, 0, 0);                      /* ignored */
     mirab_limiter_close(limiter, 0);                                          /* ignored */
     mirab_version();                                                          /* ignored */
     mirab_limiter_free(limiter);                                              /* has no result */

@@ -44,9 +44,8 @@ static void strange_keys(const char *store) {
         {other_long_key, 10000},
         {long_key, 65536},
     };
-    mirab_limiter *limiter;
+    mirab_limiter *limiter = limiter_on("100/year", store);
     mirab_decision decision;
-    CHECK_OK(mirab_limiter_new("100/year", store, NULL, &error, &limiter));
     keep_apart(limiter, keys, sizeof keys / sizeof keys[0]);
 
     CHECK_FAILS(mirab_limiter_acquire(limiter, bytes(""), 0, 1, &error, &decision), MIRAB_INVALID_ARGUMENT,

@@ -39,7 +39,22 @@ AT(mirab_stats, errors, 32);
 AT(mirab_stats, refunded, 40);
 AT(mirab_stats, keys, 48);
 AT(mirab_stats, evicted, 56);
-AT(mirab_stats, _reserved, 64);
+AT(mirab_stats, degraded, 64);
+AT(mirab_stats, _reserved, 72);
+
+_Static_assert(sizeof(mirab_health) == 1024, "mirab_health changed its size");
+_Static_assert(_Alignof(mirab_health) == 8, "mirab_health changed its alignment");
+AT(mirab_health, ok, 0);
+AT(mirab_health, may_drop_keys, 1);
+AT(mirab_health, layout, 4);
+AT(mirab_health, opened, 8);
+AT(mirab_health, clock_ahead_us, 16);
+AT(mirab_health, circuit, 24);
+AT(mirab_health, server_version, 56);
+AT(mirab_health, maxmemory_policy, 88);
+AT(mirab_health, store, 120);
+AT(mirab_health, last_error, 376);
+AT(mirab_health, _reserved, 888);
 
 _Static_assert(sizeof(mirab_error) == 512, "mirab_error changed its size");
 AT(mirab_error, code, 0);
@@ -49,6 +64,7 @@ _Static_assert(sizeof(mirab_result) == 4, "mirab_result changed its size");
 _Static_assert(MIRAB_NO_RETRY == UINT64_MAX, "MIRAB_NO_RETRY changed");
 _Static_assert(MIRAB_NO_NEXT == UINT64_MAX, "MIRAB_NO_NEXT changed");
 _Static_assert(MIRAB_FOREVER == INT64_MAX, "MIRAB_FOREVER changed");
+_Static_assert(MIRAB_NO_CLOCK == INT64_MIN, "MIRAB_NO_CLOCK changed");
 _Static_assert(MIRAB_LIMIT_BLOCK == UINT32_MAX, "MIRAB_LIMIT_BLOCK changed");
 _Static_assert(MIRAB_MAX_LIMITS == 16, "MIRAB_MAX_LIMITS changed");
 

@@ -11,6 +11,8 @@ static bool allowed;
 static mirab_standing standings[1];
 static uint64_t now_us, ended;
 static mirab_stats stats;
+static mirab_health health;
+static char line[MIRAB_NEWS_SIZE];
 static uint32_t count;
 static const char *name;
 
@@ -64,6 +66,7 @@ static void all_options(void) {
     NULL_IN(mirab_options_set_clock_callback(options, NULL, NULL, &error), "read");
     NULL_IN(mirab_options_set_on_store_failure(NULL, "raise", &error), "options");
     NULL_IN(mirab_options_set_on_store_failure(options, NULL, &error), "choice");
+    NULL_IN(mirab_options_set_instances(NULL, 1, &error), "options");
 }
 
 static void limiters(void) {
@@ -115,6 +118,11 @@ static void limiters(void) {
     NULL_IN(mirab_limiter_unblock(limiter, NULL, 1, &error), "key");
     NULL_IN(mirab_limiter_stats(NULL, &error, &stats), "limiter");
     NULL_IN(mirab_limiter_stats(limiter, &error, NULL), "out");
+    NULL_IN(mirab_limiter_health(NULL, &error, &health), "limiter");
+    NULL_IN(mirab_limiter_health(limiter, &error, NULL), "out");
+    NULL_IN(mirab_limiter_take_news(NULL, &error, &allowed, line, sizeof line), "limiter");
+    NULL_IN(mirab_limiter_take_news(limiter, &error, NULL, line, sizeof line), "out");
+    NULL_IN(mirab_limiter_take_news(limiter, &error, &allowed, NULL, sizeof line), "out_line");
     NULL_IN(mirab_limiter_limit_count(NULL, &error, &count), "limiter");
     NULL_IN(mirab_limiter_limit_count(limiter, &error, NULL), "out");
     NULL_IN(mirab_limiter_reset(NULL, bytes("k"), 1, &error), "limiter");
@@ -140,7 +148,7 @@ int main(void) {
     SCENE(all_options());
     SCENE(limiters());
     SCENE(no_error());
-    CHECK(!no_limit && !no_limiter && !no_options && !no_clock && !name && !allowed && !ended && !count);
+    CHECK(!*line && !health.layout && !no_limit && !no_limiter && !no_options && !no_clock && !name && !allowed && !ended && !count);
 
     mirab_limiter_free(limiter);
     mirab_options_free(options);

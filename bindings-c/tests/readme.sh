@@ -1,7 +1,7 @@
 #!/bin/sh
 # The README's first example, word for word: it compiles as it says, and prints what it says. The second reserves and
-# settles three times where only two reservations fit; the third works twice where one place is. Each limit of its
-# table can be made, and each function that it tells of is there.
+# settles three times where only two reservations fit; the third works twice where one place is; the fourth has
+# nothing to tell. Each limit of its table can be made, and each function that it tells of is there.
 #
 #   readme.sh OUT      with PKG_CONFIG_PATH and LD_LIBRARY_PATH at the installed library
 set -eu
@@ -47,6 +47,7 @@ int main(int count, char **limits) {
 C
     part "1000/hour" 2 3
     part "concurrency: 1 for 30s" 3 2
+    part "5/minute" 4 1
     echo 'return asked == 3 && reports == 2 ? 0 : 1; }'
 } >part.c
 sh -c "$(block sh | grep -F example.c | sed 's/example/part/g') -Wall -Wextra -Werror"
@@ -57,4 +58,4 @@ tr '\n' '\0' <limits.txt | xargs -0 ./part
 for name in $(sed -n '/^| `mirab_limiter_`/,/^$/s/^| \(`[^|]*`\) |.*/\1/p' "$readme" | tr -d '`,' | sed 1d); do
     grep -q "mirab_limiter_$name(" "$here/../include/mirab.h" || { echo "mirab_limiter_$name is not in mirab.h" >&2; exit 1; }
 done
-echo "readme: 5 passed, 0 failed"
+echo "readme: 6 passed, 0 failed"

@@ -8,7 +8,7 @@ static mirab_stats stats_of(const mirab_limiter *limiter) {
     mirab_stats stats;
     memset(&stats, 0x55, sizeof stats);
     CHECK_OK(mirab_limiter_stats(limiter, &error, &stats));
-    for (size_t i = 0; i < 8; i++) CHECK_NUMBER(stats._reserved[i], 0);
+    for (size_t i = 0; i < 7; i++) CHECK_NUMBER(stats._reserved[i], 0);
     return stats;
 }
 
@@ -47,6 +47,7 @@ static void counts(const char *store, uint64_t keys) {
     CHECK_NUMBER(stats.never, 1);
     CHECK_NUMBER(stats.blocked, 1);
     CHECK_NUMBER(stats.errors, 0);
+    CHECK_NUMBER(stats.degraded, 0);
     CHECK_NUMBER(stats.refunded, 2);
     CHECK(keys == 0 ? stats.keys == 0 : stats.keys >= keys);
     CHECK_NUMBER(stats.evicted, 0);
@@ -55,13 +56,22 @@ static void counts(const char *store, uint64_t keys) {
     mirab_limiter_free(other);
 }
 
-static void errors(void) {
-    mirab_limiter *limiter;
+/* What a store that is away doesn't decide is an error, or decided in its place. */
+static void without_the_store(void) {
+    const char *nobody = "redis://127.0.0.1:1?timeout_ms=500";
+    mirab_limiter *strict = limiter_on("5/minute", nobody), *local = limiter_that("local", NULL, "5/minute", nobody);
     mirab_decision decision;
-    CHECK_OK(mirab_limiter_new("5/minute", "redis://127.0.0.1:1?timeout_ms=500", NULL, &error, &limiter));
-    CHECK_FAILS(mirab_limiter_acquire(limiter, bytes("k"), 1, 1, &error, &decision), MIRAB_STORE_UNAVAILABLE, "");
-    CHECK_NUMBER(stats_of(limiter).errors, 1);
-    mirab_limiter_free(limiter);
+    CHECK_FAILS(mirab_limiter_acquire(strict, bytes("k"), 1, 1, &error, &decision), MIRAB_STORE_UNAVAILABLE, "");
+    CHECK(acquire(local, "k", 5).allowed);
+    CHECK(!acquire(local, "k", 5).allowed);
+    CHECK(acquire(local, "k", 6).never);
+    CHECK_OK(mirab_limiter_peek(local, bytes("k"), 1, 1, &error, &decision));
+    const mirab_stats errors = stats_of(strict), stats = stats_of(local);
+    CHECK(errors.errors == 1 && errors.degraded == 0);
+    CHECK(stats.allowed == 1 && stats.refused == 1 && stats.never == 1 && stats.errors == 0);
+    CHECK_NUMBER(stats.degraded, 3);
+    mirab_limiter_free(strict);
+    mirab_limiter_free(local);
 }
 
 /* Fresh keys push each other out, and never him who owes most. */
@@ -119,7 +129,7 @@ int main(void) {
     CHECK_OK(mirab_manual_clock_new(1000000, &error, &clock));
     SCENE(counts("memory:stats", 2));
     SCENE(counts(test_redis(), 0));
-    SCENE(errors());
+    SCENE(without_the_store());
     SCENE(forgotten());
     SCENE(full());
     SCENE(unusable("memory:?max_keys=0", "max_keys"));

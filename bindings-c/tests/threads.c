@@ -22,10 +22,8 @@ static void *ask(void *shared) {
 
 static void crowd(const char *store) {
     pthread_t threads[THREADS];
-    mirab_error error;
-    mirab_limiter *limiter;
+    mirab_limiter *limiter = limiter_on("1/hour burst 1000", store);
     uintptr_t passed = 0;
-    CHECK_OK(mirab_limiter_new("1/hour burst 1000", store, NULL, &error, &limiter));
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, ask, limiter) == 0);
     for (int i = 0; i < THREADS; i++) {
         void *its;
@@ -62,11 +60,10 @@ static void *fly(void *shared) {
 static void in_flight(const char *store) {
     pthread_t threads[THREADS];
     mirab_error error;
-    mirab_limiter *limiter;
+    mirab_limiter *limiter = limiter_on("concurrency: 3 for 1 minute", store);
     mirab_decision decision;
     atomic_store(&most, 0);
     atomic_store(&served, 0);
-    CHECK_OK(mirab_limiter_new("concurrency: 3 for 1 minute", store, NULL, &error, &limiter));
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, fly, limiter) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(atomic_load(&most) <= 3 && atomic_load(&served) > 3);
@@ -103,11 +100,10 @@ static void *settle(void *shared) {
 static void settling(const char *limits, const char *store) {
     pthread_t threads[SETTLING];
     mirab_error error;
-    mirab_limiter *limiter;
+    mirab_limiter *limiter = limiter_on(limits, store);
     mirab_decision decision;
     mirab_standing standings[MIRAB_MAX_LIMITS];
     uintptr_t used = 0;
-    CHECK_OK(mirab_limiter_new(limits, store, NULL, &error, &limiter));
     for (int i = 0; i < SETTLING; i++) CHECK(pthread_create(&threads[i], NULL, settle, limiter) == 0);
     for (int i = 0; i < SETTLING; i++) {
         void *its;

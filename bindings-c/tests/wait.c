@@ -24,12 +24,6 @@ static uint64_t now_us(void) {
     return us;
 }
 
-static mirab_limiter *limiter_on(const char *limits, const char *store) {
-    mirab_limiter *limiter;
-    CHECK_OK(mirab_limiter_new(limits, store, NULL, &error, &limiter));
-    return limiter;
-}
-
 static mirab_decision wait_for(const mirab_limiter *limiter, int64_t cost, int64_t timeout_us) {
     mirab_decision decision;
     CHECK_OK(mirab_limiter_wait(limiter, bytes("k"), 1, cost, timeout_us, &error, &decision));

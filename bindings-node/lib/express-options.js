@@ -19,7 +19,7 @@ const KNOWN = [
   'windowMs', 'limit', 'max', 'message', 'statusCode', 'handler', 'legacyHeaders', 'headers', 'standardHeaders',
   'identifier', 'requestPropertyName', 'skip', 'keyGenerator', 'ipv6Subnet', 'passOnStoreError',
   'skipFailedRequests', 'skipSuccessfulRequests', 'requestWasSuccessful',
-  'limits', 'store', 'clock', 'prefix', 'maxHold',
+  'limits', 'store', 'clock', 'prefix', 'maxHold', 'onStoreFailure', 'instances',
 ];
 
 /** What the middleware works with: every option checked, every default filled in. */
@@ -51,7 +51,8 @@ function readOptions(given) {
     skipFailedRequests: bool('skipFailedRequests', options.skipFailedRequests ?? false),
     skipSuccessfulRequests: bool('skipSuccessfulRequests', options.skipSuccessfulRequests ?? false),
     requestWasSuccessful: fn('requestWasSuccessful', options.requestWasSuccessful) ?? ((_request, response) => response.statusCode < 400),
-    passOnStoreError: bool('passOnStoreError', options.passOnStoreError ?? false),
+    onStoreFailure: choice(options),
+    instances: options.instances,
     store: uri(options.store ?? 'memory:'),
     clock: options.clock,
     prefix: check.text('prefix', options.prefix ?? ''),
@@ -73,6 +74,13 @@ function duration(ms) {
   if (seconds < 3600) return `${seconds / 60}min`;
   const [count, unit] = seconds < 86_400 ? [seconds / 3600, 'hr'] : [seconds / 86_400, 'day'];
   return `${count}${unit}${count > 1 ? 's' : ''}`;
+}
+
+/** What is done while the store fails: express-rate-limit's `passOnStoreError` says it by true or false. */
+function choice({ onStoreFailure, passOnStoreError }) {
+  if (passOnStoreError === undefined) return check.text('onStoreFailure', onStoreFailure ?? 'local');
+  if (onStoreFailure !== undefined) throw invalid('passOnStoreError', passOnStoreError, 'onStoreFailure says it already: give one of the two');
+  return bool('passOnStoreError', passOnStoreError) ? 'open' : 'raise';
 }
 
 function draft(value) {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import type { Clock, Limits } from '../index.js';
+import type { Clock, Limits, OnStoreFailure } from '../index.js';
 
 declare function rateLimit(options?: rateLimit.Options): rateLimit.RateLimitRequestHandler;
 
@@ -66,8 +66,15 @@ declare namespace rateLimit {
     skipSuccessfulRequests?: boolean | undefined;
     /** Which requests succeeded, once their responses are sent. Default: a status below 400. */
     requestWasSuccessful?: ((request: Request, response: Response) => boolean | Promise<boolean>) | undefined;
-    /** Lets requests pass, with one warning, while the store fails. Default false: the error goes to `next`. */
+    /** While the store fails: true is `onStoreFailure: 'open'`, and false `'raise'`. */
     passOnStoreError?: boolean | undefined;
+    /**
+     * While the store fails: `local` (default) keeps the same limits in this process; `open` lets all pass; `closed`
+     * answers 503 with `Retry-After`; with `raise` the error goes to `next`. None invents numbers for the headers.
+     */
+    onStoreFailure?: OnStoreFailure | undefined;
+    /** How many processes share the store, for `local`. Default 1. */
+    instances?: number | undefined;
   }
 
   /** The options in use, given to `handler`. */

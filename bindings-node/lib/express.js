@@ -7,13 +7,18 @@ const { checkHolds, hasEnded, hold, whenEnded } = require('./express-hold.js');
 const { ipKeyGenerator, readOptions } = require('./express-options.js');
 const { Limiter, acquireHeld, isLeasing, nowMs } = require('./limiter.js');
 
+/** What those are told whom nobody decides about. */
+const UNAVAILABLE = 'The service is unavailable, please try again later.';
+
 /** The key that all requests without an identity share. */
 const ANONYMOUS = 'anonymous';
 
 /** A middleware for Express, Connect and bare `node:http`; the option names are express-rate-limit's. */
 function rateLimit(options) {
   const config = readOptions(options);
-  const limiter = new Limiter(config.limits, { store: config.store, clock: config.clock });
+  const limiter = new Limiter(config.limits, {
+    store: config.store, clock: config.clock, onStoreFailure: config.onStoreFailure, instances: config.instances,
+  });
   checkHolds(limiter, config.maxHold);
   const takesPlaces = isLeasing(limiter);
   const uncounts = config.skipFailedRequests || config.skipSuccessfulRequests;
@@ -35,15 +40,7 @@ function rateLimit(options) {
   async function answer(request, response, next) {
     if (await config.skip(request, response)) return true;
     const key = await keyOf(request, response);
-    let outcome;
-    try {
-      outcome = await acquireHeld(limiter, config.prefix + key);
-    } catch (error) {
-      if (!config.passOnStoreError || !error?.kind?.startsWith('store_')) throw error;
-      warn(`the store failed and requests pass unlimited, as passOnStoreError says: ${error.message}`);
-      return true;
-    }
-    const { decision, held } = outcome;
+    const { decision, held } = await acquireHeld(limiter, config.prefix + key);
     if (decision.allowed && takesPlaces) whenEnded(response, () => release(decision));
     if (decision.allowed && uncounts) whenEnded(response, (how) => uncount(how, request, response, decision));
     try {
@@ -55,6 +52,11 @@ function rateLimit(options) {
       }
     } finally {
       native.decisionFree(held);
+    }
+    if (!decision.allowed && decision.degraded && config.onStoreFailure === 'closed') {
+      response.statusCode = 503; // nobody knows whether he asked too often
+      answerWith(response, UNAVAILABLE);
+      return false;
     }
     if (!decision.allowed) {
       await (config.handler ?? refuse)(request, response, next, config);
@@ -158,7 +160,10 @@ function setHeaders(response, fields, { legacyHeaders, standardHeaders }, now) {
 /** The default answer to a refused request. */
 async function refuse(request, response, _next, { message, statusCode }) {
   response.statusCode = statusCode;
-  const body = typeof message === 'function' ? await message(request, response) : message;
+  answerWith(response, typeof message === 'function' ? await message(request, response) : message);
+}
+
+function answerWith(response, body) {
   if (response.writableEnded) return;
   if (typeof response.send === 'function') {
     response.send(body);

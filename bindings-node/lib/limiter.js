@@ -4,12 +4,14 @@ const check = require('./arguments.js');
 const { clockOf } = require('./clock.js');
 const { allDecidedBy, decided, decidedBy, heldNumber, reopen, settle, takenBy } = require('./decision.js');
 const { MirabError } = require('./error.js');
+const { healthOf } = require('./health.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
+const { tellNews } = require('./news.js');
 const { statsOf } = require('./stats.js');
 const { Sleepers } = require('./wait.js');
 
-const OPTIONS = ['store', 'clock', 'onStoreFailure'];
+const OPTIONS = ['store', 'clock', 'onStoreFailure', 'instances'];
 
 /** No limiter has this number: what is left after `close`. */
 const CLOSED = 2 ** 32 - 1;
@@ -44,14 +46,14 @@ class Limiter {
   }
 
   constructor(limits, options) {
-    const { store = 'memory:', clock, onStoreFailure = 'raise' } = check.options('the options of a Limiter', options, OPTIONS);
+    const { store = 'memory:', clock, onStoreFailure = 'local', instances = 1 } = check.options('the options of a Limiter', options, OPTIONS);
     const { texts, scopes } = Limit.list(limits);
     const time = clockOf(clock);
     this.#handle = native.limiterNew(
       texts,
       scopes,
-      check.text('store', store, 'invalid_uri'),
-      check.text('onStoreFailure', onStoreFailure),
+      [check.text('store', store, 'invalid_uri'), check.text('onStoreFailure', onStoreFailure)],
+      check.integer('instances', instances),
       time.source,
     );
     registry.register(this, this.#handle, this);
@@ -65,21 +67,21 @@ class Limiter {
   async acquire(key, cost = 1) {
     if (this.#local) return this.acquireSync(key, cost);
     const own = check.ownKey(key);
-    const slots = await native.acquireAsync(this.#handle, own, check.integer('cost', cost), this.#time());
+    const slots = await this.#told(native.acquireAsync(this.#handle, own, check.integer('cost', cost), this.#time()));
     return decidedBy(slots, this.#names, own);
   }
 
   /** As `acquire`, but only yes or no. */
   async allow(key, cost = 1) {
     if (this.#local) return this.allowSync(key, cost);
-    return native.allowAsync(this.#handle, check.key(key), check.integer('cost', cost), this.#time());
+    return this.#told(native.allowAsync(this.#handle, check.key(key), check.integer('cost', cost), this.#time()));
   }
 
   /** Whether `cost` would be admitted now, and what is left; takes nothing. */
   async peek(key, cost = 1) {
     if (this.#local) return this.peekSync(key, cost);
     const own = check.ownKey(key);
-    const slots = await native.peekAsync(this.#handle, own, check.integer('cost', cost), this.#time());
+    const slots = await this.#told(native.peekAsync(this.#handle, own, check.integer('cost', cost), this.#time()));
     return decidedBy(slots, this.#names, own);
   }
 
@@ -87,7 +89,7 @@ class Limiter {
   async acquireMany(items) {
     if (this.#local) return this.acquireManySync(items);
     const { keys, costs } = check.items(items);
-    return allDecidedBy(await native.acquireManyAsync(this.#handle, keys, costs, this.#time()), this.#names, keys);
+    return allDecidedBy(await this.#told(native.acquireManyAsync(this.#handle, keys, costs, this.#time())), this.#names, keys);
   }
 
   /**
@@ -103,9 +105,9 @@ class Limiter {
     const step = this.#local ? native.waiterStep : native.waiterStepAsync;
     try {
       for (;;) {
-        const next = await step(waiter, this.#time());
+        const next = await this.#told(step(waiter, this.#time()));
         if (typeof next !== 'number') return decidedBy(next, this.#names, own);
-        await this.#sleepers.sleep(next / 1000, signal);
+        if (next > 0) await this.#sleepers.sleep(next / 1000, signal);
       }
     } finally {
       native.waiterFree(waiter);
@@ -117,7 +119,7 @@ class Limiter {
     if (this.#local) return this.refundSync(decision);
     const time = this.#time();
     const key = this.#settle(decision);
-    return key === undefined ? 0 : native.refundAsync(this.#handle, key, 0, time).catch((error) => foreign(decision, error));
+    return key === undefined ? 0 : this.#told(native.refundAsync(this.#handle, key, 0, time)).catch((error) => foreign(decision, error));
   }
 
   /** Settles a decision at a cost that is known only now: what it took less is given back, more is charged. */
@@ -126,32 +128,32 @@ class Limiter {
     const cost = check.integer('actualCost', actualCost);
     const time = this.#time();
     const key = this.#settle(decision);
-    return key && native.commitAsync(this.#handle, key, cost, time).catch((error) => foreign(decision, error));
+    return key && this.#told(native.commitAsync(this.#handle, key, cost, time)).catch((error) => foreign(decision, error));
   }
 
   /** Ends the leases that a decision took (`concurrency`); how many still counted, 0 the second time. */
   async release(decision) {
     if (this.#local) return this.releaseSync(decision);
     const time = this.#time();
-    return native.releaseAsync(this.#handle, takenBy(decision), 0, time);
+    return this.#told(native.releaseAsync(this.#handle, takenBy(decision), 0, time));
   }
 
   /** Refuses `key` for so long, under any limits on this store. */
   async block(key, ms) {
     if (this.#local) return this.blockSync(key, ms);
-    return native.blockAsync(this.#handle, check.key(key), 0, this.#time(), check.number('block', ms));
+    return this.#told(native.blockAsync(this.#handle, check.key(key), 0, this.#time(), check.number('block', ms)));
   }
 
   /** Lifts a block. */
   async unblock(key) {
     if (this.#local) return this.unblockSync(key);
-    return native.unblockAsync(this.#handle, check.key(key), 0, this.#time());
+    return this.#told(native.unblockAsync(this.#handle, check.key(key), 0, this.#time()));
   }
 
   /** Forgets what `key` has used, and lifts its block. */
   async reset(key) {
     if (this.#local) return this.resetSync(key);
-    return native.resetAsync(this.#handle, check.key(key), 0, this.#time());
+    return this.#told(native.resetAsync(this.#handle, check.key(key), 0, this.#time()));
   }
 
   acquireSync(key, cost = 1) {
@@ -227,6 +229,11 @@ class Limiter {
     native.reset(this.#handle, check.key(key), 0, this.#time());
   }
 
+  /** How its store is, asked now. A store that is away is what it tells, and no error. */
+  async health() {
+    return healthOf(await this.#told(native.limiterHealthAsync(this.#handle)));
+  }
+
   /** How often it answered what, since it was made; after `close` the last counts. */
   stats() {
     return this.#last ?? statsOf(native.limiterStats(this.#handle));
@@ -245,7 +252,7 @@ class Limiter {
   /** A decision on a text key, and the number under which the addon holds it for its headers, until it is freed. */
   async #acquireHeld(key) {
     if (!this.#local) {
-      const decision = decidedBy(await native.acquireHeldAsync(this.#handle, key, 1, this.#time()), this.#names, key);
+      const decision = decidedBy(await this.#told(native.acquireHeldAsync(this.#handle, key, 1, this.#time())), this.#names, key);
       return { decision, held: heldNumber() };
     }
     native.acquireHeld(this.#handle, key, 1, this.#time());
@@ -256,6 +263,15 @@ class Limiter {
   #settle(decision) {
     if (this.#handle === CLOSED) throw new MirabError('closed', 'the limiter is closed');
     return settle(decision);
+  }
+
+  /** What a store elsewhere answered; what became of that store meanwhile is told beside it. */
+  async #told(answer) {
+    try {
+      return await answer;
+    } finally {
+      tellNews(this.#handle);
+    }
   }
 
   /** What its clock says, when it is a function: read here, once a decision. */

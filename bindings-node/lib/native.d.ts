@@ -30,7 +30,7 @@ export function clockAdvanceUs(clock: number, us: number): void;
 export function clockSetUs(clock: number, us: number): void;
 export function clockNowUs(clock: number): number;
 
-export function limiterNew(limits: string[], scopes: string[], store: string, onStoreFailure: string, clock?: number | 'host'): number;
+export function limiterNew(limits: string[], scopes: string[], storeAndFailure: [store: string, onStoreFailure: string], instances: number, clock?: number | 'host'): number;
 export function limiterFree(limiter: number): void;
 export function limiterClose(limiter: number): void;
 export function limiterIsLocal(limiter: number): boolean;
@@ -39,6 +39,8 @@ export function limiterTexts(limiter: number): string[];
 export function limiterLongestDelays(limiter: number): number[];
 export function limiterIsLeasing(limiter: number): boolean;
 export function limiterStats(limiter: number): number[];
+export function limiterNews(limiter: number): string[] | undefined;
+export function limiterHealthAsync(limiter: number): Promise<(string | number | boolean | undefined)[]>;
 
 // A cost that is left out is 1. A receipt stands in `results`.
 export function acquire(limiter: number, key: Key, cost?: number, time?: number): void;
@@ -53,10 +55,10 @@ export function release(limiter: number, key: Key, cost: 0, time?: number): numb
 export function refund(limiter: number, key: Key, cost: 0, time?: number): number;
 export function commit(limiter: number, key: Key, actualCost: number, time?: number): void;
 
-export function acquireAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<Float64Array>;
-export function acquireHeldAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<Float64Array>;
-export function allowAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<boolean>;
-export function peekAsync(limiter: number, key: Key, cost?: number, time?: number): Promise<Float64Array>;
+export function acquireAsync(limiter: number, key: Key, cost?: number, time?: number): Float64Array | Promise<Float64Array>;
+export function acquireHeldAsync(limiter: number, key: Key, cost?: number, time?: number): Float64Array | Promise<Float64Array>;
+export function allowAsync(limiter: number, key: Key, cost?: number, time?: number): boolean | Promise<boolean>;
+export function peekAsync(limiter: number, key: Key, cost?: number, time?: number): Float64Array | Promise<Float64Array>;
 export function resetAsync(limiter: number, key: Key, cost: 0, time?: number): Promise<void>;
 export function acquireManyAsync(limiter: number, keys: Key[], costs: number[], time?: number): Promise<Float64Array>;
 export function blockAsync(limiter: number, key: Key, cost: 0, time: number | undefined, ms: number): Promise<void>;
@@ -69,7 +71,7 @@ export function commitAsync(limiter: number, key: Key, actualCost: number, time?
 export function waiterNew(limiter: number, key: Key, cost: number, timeoutMs?: number): number;
 export function waiterFree(waiter: number): void;
 export function waiterStep(waiter: number, time?: number): number | Float64Array;
-export function waiterStepAsync(waiter: number, time?: number): Promise<number | Float64Array>;
+export function waiterStepAsync(waiter: number, time?: number): number | Float64Array | Promise<number | Float64Array>;
 
 export function decisionFree(held: number): void;
 export function httpHeaders(held: number, families: string[], policyName: string | undefined, partitionKey: string | undefined, unixMs: number): string[];

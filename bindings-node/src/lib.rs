@@ -8,6 +8,7 @@
 mod clock;
 mod decision;
 mod error;
+mod health;
 mod http;
 mod js;
 mod limit;
@@ -48,6 +49,8 @@ exports! {
     limiterLongestDelays => limiter::longest_delays,
     limiterIsLeasing => limiter::is_leasing,
     limiterStats => limiter::stats,
+    limiterNews => limiter::news,
+    limiterHealthAsync => limiter::health_async,
     acquire => limiter::acquire,
     acquireHeld => limiter::acquire_held,
     allow => limiter::allow,

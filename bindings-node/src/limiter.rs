@@ -2,14 +2,16 @@
 //! milliseconds since 1970, or `undefined` for the limiter's own clock. A cost or a time that is left
 //! out, 1 and `undefined`, is not asked for: nearly every call is `(limiter, key)`.
 
-use mirab::{Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, Told, duration};
+use mirab::{
+    BareDecision, Driver, Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, Told, duration,
+};
 
 use crate::clock;
 use crate::decision::{self, Held};
-use crate::js::{Call, IntoJs, Slots, Value};
+use crate::js::{Call, Context, IntoJs, Slots, Value};
 
-/// `(limits, scopes, store, onStoreFailure, clock?) => limiter`; an empty scope is none, and the clock a
-/// manual one, or `"host"` where every operation is told the time.
+/// `(limits, scopes, [store, onStoreFailure], instances, clock?) => limiter`; an empty scope is none, and the
+/// clock a manual one, or `"host"` where every operation is told the time.
 pub fn new(call: &Call<'_>) -> Result<Value> {
     let mut limits = Vec::new();
     for (text, scope) in call.texts(0)?.iter().zip(call.texts(1)?) {
@@ -18,9 +20,14 @@ pub fn new(call: &Call<'_>) -> Result<Value> {
             limits.push(if scope.is_empty() { limit } else { limit.with_scope(&scope)? });
         }
     }
+    let (store, choice) = match call.texts(2)?.as_slice() {
+        [store, choice] => (Store::open(store)?, choice.parse()?),
+        _ => return Err(Error::new(ErrorKind::Internal, "a store, and what to do when it fails")),
+    };
     let mut builder = Limiter::builder(Policy::new(limits)?)
-        .store(Store::open(&call.text(2)?)?)
-        .on_store_failure(call.text(3)?.parse()?);
+        .store(store)
+        .on_store_failure(choice)
+        .instances(call.integer(3)?);
     if call.number_or_none(4).is_some() {
         builder = builder.clock(clock::at(call, 4)?);
     } else if call.text_or_none(4).is_some() {
@@ -33,6 +40,7 @@ pub fn new(call: &Call<'_>) -> Result<Value> {
 /// `(limiter)`: forgets it; its number may be given again.
 pub fn free(call: &Call<'_>) -> Result<Value> {
     call.state().limiters.borrow_mut().try_remove(call.handle(0)?);
+    call.end_unused_loops();
     call.give(())
 }
 
@@ -88,11 +96,27 @@ pub fn stats(call: &Call<'_>) -> Result<Value> {
         stats.never,
         stats.blocked,
         stats.errors,
+        stats.degraded,
         stats.refunded,
         stats.keys,
         stats.evicted,
     ];
     call.give(counts.map(|count| count as f64).to_vec())
+}
+
+/// `(limiter) => Promise<(text | number | boolean | undefined)[]>`: how its store is, in the order of
+/// `lib/health.js`.
+pub fn health_async(call: &Call<'_>) -> Result<Value> {
+    let limiter = at(call)?;
+    call.promise(move || limiter.health().map(crate::health::Report))
+}
+
+/// `(limiter) => string[] | undefined`: what an operator was not told yet of its store; none mostly, and when
+/// it is closed.
+pub fn news(call: &Call<'_>) -> Result<Value> {
+    let limiters = call.state().limiters.borrow();
+    let news = limiters.get(call.handle(0)?).map(Limiter::take_news).filter(|news| !news.is_empty());
+    news.map_or(Ok(Value::UNDEFINED), |news| call.give(news))
 }
 
 /// `(limiter, key, cost?, time?)`: the decision goes to the shared array; so in the next two.
@@ -139,28 +163,58 @@ pub fn unblock(call: &Call<'_>) -> Result<Value> {
     call.give(now(call, |limiter, key, _, time| limiter.unblock_at(key, time))?)
 }
 
-/// `(limiter, key, cost?, time?) => Promise<Float64Array>`: the slots of the decision.
+/// `(limiter, key, cost?, time?) => Float64Array`, the slots of the decision, or a promise of it.
 pub fn acquire_async(call: &Call<'_>) -> Result<Value> {
-    later(call, |limiter, key, cost, time| {
-        limiter.acquire_bare_at(key, cost, time).map(|bare| decision::slots(limiter, &[bare]))
-    })
+    in_loop(call, Mode::Acquire, |context, limiter, _, bare| context.give(decision::slots(limiter, &[bare])))
 }
 
 /// As `acquireAsync`; the decision is held here for `httpHeaders`, until `decisionFree`.
 pub fn acquire_held_async(call: &Call<'_>) -> Result<Value> {
-    later(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time).map(Held))
-}
-
-/// `(limiter, key, cost?, time?) => Promise<Float64Array>`.
-pub fn peek_async(call: &Call<'_>) -> Result<Value> {
-    later(call, |limiter, key, cost, time| {
-        limiter.peek_bare_at(key, cost, time).map(|bare| decision::slots(limiter, &[bare]))
+    in_loop(call, Mode::Acquire, |context, limiter, key, bare| {
+        context.give(Held(limiter.complete(key, bare)))
     })
 }
 
-/// `(limiter, key, cost?, time?) => Promise<boolean>`.
+/// As `acquireAsync`, but takes nothing.
+pub fn peek_async(call: &Call<'_>) -> Result<Value> {
+    in_loop(call, Mode::Peek, |context, limiter, _, bare| context.give(decision::slots(limiter, &[bare])))
+}
+
+/// `(limiter, key, cost?, time?) => boolean`, or a promise of it.
 pub fn allow_async(call: &Call<'_>) -> Result<Value> {
-    later(call, |limiter, key, cost, time| limiter.allow_at(key, cost, time))
+    in_loop(call, Mode::Acquire, |context, limiter, _, bare| context.give(limiter.tell(&bare).allowed()))
+}
+
+/// What is asked in the event loop.
+#[derive(Clone, Copy)]
+enum Mode {
+    Acquire,
+    Peek,
+}
+
+/// Asks on the arguments `(limiter, key, cost?, time?)` without waiting; the clock is read here.
+fn in_loop(
+    call: &Call<'_>,
+    mode: Mode,
+    answer: fn(&Context<'_>, &Limiter, &[u8], BareDecision) -> Result<Value>,
+) -> Result<Value> {
+    let cost = read_cost(call)?;
+    let limiter = at(call)?;
+    let time = read_time(call, &limiter)?;
+    let key: Box<[u8]> = call.with_bytes(1, |key| Ok(key.into()))?;
+    let (asking, asked) = (limiter.clone(), key.clone());
+    let ask = move |driver: &mut Driver, id| match mode {
+        Mode::Acquire => driver.acquire(&asking, id, &asked, cost, time),
+        Mode::Peek => driver.peek(&asking, id, &asked, cost, time),
+    };
+    let answered =
+        call.in_loop(&limiter.clone(), ask, move |context, bare| answer(context, &limiter, &key, bare))?;
+    answered.ok_or_else(no_loop)
+}
+
+/// What is told where a store's requests cannot be in the event loop.
+pub fn no_loop() -> Error {
+    Error::new(ErrorKind::StoreUnavailable, "the event loop takes no more descriptors")
 }
 
 /// `(limiter, key, 0, time?) => Promise<undefined>`.

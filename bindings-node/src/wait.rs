@@ -1,20 +1,27 @@
 //! Requests that wait to be admitted: `lib/limiter.js` sleeps between the steps.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 
-use mirab::{Error, ErrorKind, Limiter, Result, Step, Waiter, duration};
+use mirab::{BareDecision, Driver, Error, ErrorKind, Limiter, Result, Step, Waiter, duration};
 
 use crate::clock;
 use crate::decision;
 use crate::js::{Call, Context, IntoJs, Slots, Value};
 use crate::limiter;
 
-/// A waiter, which one thread at a time moves on.
+/// A waiter.
 #[derive(Clone)]
-pub struct Waiting {
+pub struct Waiting(Rc<Inner>);
+
+struct Inner {
     limiter: Limiter,
-    waiter: Arc<Mutex<Waiter>>,
+    key: Box<[u8]>,
+    cost: u64,
+    waiter: RefCell<Waiter>,
+    /// An admitted decision that a store elsewhere gave, whose turn comes after the sleep.
+    admitted: Cell<Option<BareDecision>>,
 }
 
 /// What to do next: to sleep, as microseconds, or the slots of the decision.
@@ -29,14 +36,27 @@ impl IntoJs for Next {
     }
 }
 
-impl Waiting {
+impl Inner {
+    /// The next step, in this process.
     fn step(&self, told: Option<f64>) -> Result<Next> {
         self.limiter.sleep(Duration::ZERO)?; // closed while it slept
-        let mut waiter = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Next(match clock::telling(told, || waiter.step_bare())? {
-            Step::Sleep(time) => Step::Sleep(time),
-            Step::Done(bare) => Step::Done(decision::slots(&self.limiter, &[bare])),
-        }))
+        Ok(match clock::telling(told, || self.waiter.borrow_mut().step_bare())? {
+            Step::Sleep(time) => Next(Step::Sleep(time)),
+            Step::Done(bare) => self.done(bare),
+        })
+    }
+
+    /// What comes after a decision of a store elsewhere.
+    fn after(&self, bare: BareDecision) -> Result<Next> {
+        let Some(time) = self.waiter.borrow_mut().next(&bare)? else { return Ok(self.done(bare)) };
+        if self.limiter.tell(&bare).allowed() {
+            self.admitted.set(Some(bare));
+        }
+        Ok(Next(Step::Sleep(time)))
+    }
+
+    fn done(&self, bare: BareDecision) -> Next {
+        Next(Step::Done(decision::slots(&self.limiter, &[bare])))
     }
 }
 
@@ -44,8 +64,9 @@ impl Waiting {
 pub fn new(call: &Call<'_>) -> Result<Value> {
     let timeout = call.number_or_none(3).map(|ms| duration::from_millis("timeoutMs", ms)).transpose()?;
     let (limiter, cost) = (limiter::at(call)?, call.integer(2)?);
-    let waiter = call.with_bytes(1, |key| Ok(limiter.waiter(key, cost, timeout)))?;
-    let waiting = Waiting { limiter, waiter: Arc::new(Mutex::new(waiter)) };
+    let key: Box<[u8]> = call.with_bytes(1, |key| Ok(key.into()))?;
+    let waiter = RefCell::new(limiter.waiter(&key, cost, timeout));
+    let waiting = Waiting(Rc::new(Inner { limiter, key, cost, waiter, admitted: Cell::default() }));
     call.give(call.state().waiters.borrow_mut().insert(waiting) as f64)
 }
 
@@ -57,13 +78,23 @@ pub fn free(call: &Call<'_>) -> Result<Value> {
 
 /// `(waiter, time?) => number | Float64Array`.
 pub fn step(call: &Call<'_>) -> Result<Value> {
-    call.give(at(call)?.step(call.number_or_none(1))?)
+    call.give(at(call)?.0.step(call.number_or_none(1))?)
 }
 
-/// As `waiterStep`, a promise.
+/// As `waiterStep`, of a store elsewhere: that, or a promise of it.
 pub fn step_async(call: &Call<'_>) -> Result<Value> {
-    let (waiting, told) = (at(call)?, call.number_or_none(1));
-    call.promise(move || waiting.step(told))
+    let Waiting(inner) = at(call)?;
+    inner.limiter.sleep(Duration::ZERO)?; // closed while it slept
+    if let Some(bare) = inner.admitted.take() {
+        return call.give(inner.done(bare));
+    }
+    let time = call.number_or_none(1).map_or_else(|| inner.limiter.read_clock(), clock::given)?;
+    let asking = Rc::clone(&inner);
+    let ask =
+        move |driver: &mut Driver, id| driver.acquire(&asking.limiter, id, &asking.key, asking.cost, time);
+    let limiter = inner.limiter.clone();
+    let answered = call.in_loop(&limiter, ask, move |context, bare| context.give(inner.after(bare)?))?;
+    answered.ok_or_else(limiter::no_loop)
 }
 
 fn at(call: &Call<'_>) -> Result<Waiting> {

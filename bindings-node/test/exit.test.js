@@ -24,7 +24,7 @@ test('a process ends by itself after a decision', () =>
 test('a process stays alive while decisions are in flight', () =>
   ends(
     `const { Limiter } = require('.');
-     const limiter = new Limiter('5/minute', { store: 'redis://127.0.0.1:1' });
+     const limiter = new Limiter('5/minute', { store: 'redis://127.0.0.1:1', onStoreFailure: 'raise' });
      Promise.allSettled(Array.from({ length: 9 }, () => limiter.acquire('k')))
        .then((all) => console.log(all.filter((one) => /^MIRAB_STORE_/.test(one.reason.code)).length));`,
     { stdout: '9\n' },

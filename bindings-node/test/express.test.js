@@ -173,22 +173,35 @@ test('a prefix keeps equal limits on one store apart', async () => {
   });
 });
 
-test('a store that fails goes to next, or lets pass when told so', async () => {
+test('while the store fails', async (t) => {
   const store = 'redis://127.0.0.1:1';
-  await serve(appOf(express, rateLimit({ store })), async (ask) => {
-    const { status, body } = await ask();
+  const limits = '2/hour';
+  const during = (name, options, run) => t.test(name, () => serve(appOf(express, rateLimit({ store, limits, ...options })), run));
+  for (const options of [{ onStoreFailure: 'raise' }, { passOnStoreError: false }]) {
+    await during(`the error goes to next: ${Object.keys(options)}`, options, async (ask) => {
+      const { status, body } = await ask();
+      assert.equal(status, 503);
+      assert.match(body, /^MIRAB_STORE_(UNAVAILABLE|TIMEOUT)$/);
+    });
+  }
+  for (const options of [{ onStoreFailure: 'open' }, { passOnStoreError: true }]) {
+    await during(`all pass, and no number is invented: ${Object.keys(options)}`, options, async (ask) => {
+      for (let index = 0; index < 3; index++) {
+        const { status, headers } = await ask();
+        assert.equal(status, 200);
+        assert.deepEqual([...headers.keys()].filter((name) => /ratelimit|retry-after/.test(name)), []);
+      }
+    });
+  }
+  await during('closed is 503 and when to come back', { onStoreFailure: 'closed', handler: () => assert.fail('he did not ask too often') }, async (ask) => {
+    const { status, headers, body } = await ask();
     assert.equal(status, 503);
-    assert.match(body, /^MIRAB_STORE_(UNAVAILABLE|TIMEOUT)$/);
+    assert.match(headers.get('retry-after'), /^[1-9]\d*$/);
+    assert.deepEqual([...headers.keys()].filter((name) => name.includes('ratelimit')), []);
+    assert.equal(body, 'The service is unavailable, please try again later.');
   });
-  const warnings = [];
-  const listen = (warning) => warnings.push(warning.message);
-  process.on('warning', listen);
-  await serve(appOf(express, rateLimit({ store, passOnStoreError: true })), async (ask) => {
-    assert.deepEqual(await statuses(ask, 3), [200, 200, 200]);
-  });
-  process.off('warning', listen);
-  assert.equal(warnings.length, 1);
-  assert.match(warnings[0], /passOnStoreError/);
+  await during('the same limits are kept in the process', {}, async (ask) => assert.deepEqual(await statuses(ask, 3), [200, 200, 429]));
+  await during('an instance keeps its share', { instances: 2 }, async (ask) => assert.deepEqual(await statuses(ask, 2), [200, 429]));
 });
 
 test('an error of the app\'s own functions goes to next', async () => {
@@ -282,6 +295,9 @@ test('options are checked when the limiter is made', () => {
     [{ logger: console }, 'MIRAB_UNSUPPORTED', 'logger'],
     [{ retryAfter: 5 }, 'MIRAB_UNSUPPORTED', 'retryAfter 5'],
     [{ passOnStoreError: 'yes' }, 'MIRAB_INVALID_ARGUMENT', "'yes'"],
+    [{ passOnStoreError: true, onStoreFailure: 'local' }, 'MIRAB_INVALID_ARGUMENT', 'onStoreFailure'],
+    [{ onStoreFailure: 'rise' }, 'MIRAB_INVALID_ARGUMENT', 'rise'],
+    [{ instances: 0 }, 'MIRAB_INVALID_ARGUMENT', '0 instances'],
     [{ prefix: 5 }, 'MIRAB_INVALID_ARGUMENT', 'prefix 5'],
     [null, 'MIRAB_INVALID_ARGUMENT', 'null'],
   ]) {

@@ -51,7 +51,7 @@ test('a body has its type', async () => {
 });
 
 test('an error goes to the callback', () =>
-  serve(listener(rateLimit({ store: 'redis://127.0.0.1:1' })), async (ask) => {
+  serve(listener(rateLimit({ store: 'redis://127.0.0.1:1', onStoreFailure: 'raise' })), async (ask) => {
     const { status, body } = await ask();
     assert.equal(status, 503);
     assert.match(body, /^MIRAB_STORE_/);

@@ -139,19 +139,20 @@ test('costs are integers from 0 to 2^53', async () => {
 test('options are checked', () => {
   for (const [options, code, ...texts] of [
     [{ stor: 'memory:' }, 'MIRAB_INVALID_ARGUMENT', 'did you mean "store"'],
-    [{ colour: 1 }, 'MIRAB_INVALID_ARGUMENT', '"colour"', 'store, clock, onStoreFailure'],
+    [{ colour: 1 }, 'MIRAB_INVALID_ARGUMENT', '"colour"', 'store, clock, onStoreFailure, instances'],
     ['memory:', 'MIRAB_INVALID_ARGUMENT', "'memory:'", 'object'],
     [{ store: 7 }, 'MIRAB_INVALID_URI', 'store 7'],
     [{ store: 'mongodb://h' }, 'MIRAB_INVALID_URI', 'mongodb'],
     [{ store: 'redis://h?colour=red' }, 'MIRAB_INVALID_URI', 'colour'],
-    [{ onStoreFailure: 'local' }, 'MIRAB_UNSUPPORTED', 'local'],
+    [{ instances: 0 }, 'MIRAB_INVALID_ARGUMENT', '0 instances'],
+    [{ instances: 1.5 }, 'MIRAB_INVALID_ARGUMENT', 'instances 1.5'],
     [{ onStoreFailure: 'rise' }, 'MIRAB_INVALID_ARGUMENT', 'rise'],
     [{ clock: 5 }, 'MIRAB_INVALID_ARGUMENT', 'clock 5', 'ManualClock'],
     [{ clock: {} }, 'MIRAB_INVALID_ARGUMENT', 'clock {}'],
   ]) {
     assert.throws(() => new Limiter('5/minute', options), failure(code, ...texts));
   }
-  new Limiter('5/minute', { store: undefined, clock: undefined, onStoreFailure: undefined }).close();
+  new Limiter('5/minute', { store: undefined, clock: undefined, onStoreFailure: undefined, instances: undefined }).close();
 });
 
 test('after close everything is MIRAB_CLOSED, and closing twice is fine', async () => {
@@ -179,7 +180,7 @@ test('limiters and clocks that nobody holds are freed', async () => {
         gc();
         await new Promise((resolve) => setTimeout(resolve));
       }
-      console.log(native.clockNew(0) < 2000 && native.limiterNew(['5/minute'], [''], 'memory:', 'raise') < 2000);
+      console.log(native.clockNew(0) < 2000 && native.limiterNew(['5/minute'], [''], ['memory:', 'raise'], 1) < 2000);
     })();
   `]);
   assert.equal(stdout, 'true\n');

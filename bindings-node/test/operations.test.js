@@ -226,7 +226,7 @@ for (const [name, store] of Object.entries(stores)) {
 
   test(`every outcome is counted on ${name}`, async () => {
     const { limiter } = made('5/minute');
-    const zero = { allowed: 0, refused: 0, never: 0, blocked: 0, errors: 0, refunded: 0, keys: 0, evicted: 0 };
+    const zero = { allowed: 0, refused: 0, never: 0, blocked: 0, errors: 0, degraded: 0, refunded: 0, keys: 0, evicted: 0 };
     const first = limiter.stats();
     assert.deepEqual(first, zero);
     const decision = await limiter.acquire('k', 4);
@@ -239,7 +239,7 @@ for (const [name, store] of Object.entries(stores)) {
     await limiter.peek('b');
     await limiter.commit(decision, 3);
     const { keys, ...counts } = limiter.stats();
-    assert.deepEqual(counts, { allowed: 3, refused: 2, never: 2, blocked: 2, errors: 0, refunded: 1, evicted: 0 });
+    assert.deepEqual(counts, { allowed: 3, refused: 2, never: 2, blocked: 2, errors: 0, degraded: 0, refunded: 1, evicted: 0 });
     assert.equal(keys > 0, name === 'memory');
     assert.deepEqual(first, zero);
     assert.throws(() => (first.allowed = 1), TypeError);
@@ -397,7 +397,7 @@ test('a store that is not there is an error for each, and settles for good', asy
   });
   await new Promise((resolve) => relay.listen(0, '127.0.0.1', resolve));
   const store = `redis://127.0.0.1:${relay.address().port}?timeout_ms=5000&prefix=n${randomUUID()}`;
-  const limiter = new Limiter('5/minute', { store });
+  const limiter = new Limiter('5/minute', { store, onStoreFailure: 'raise' });
   const decision = await limiter.acquire('k');
   relay.close();
   for (const socket of sockets) socket.destroy();

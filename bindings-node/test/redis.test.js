@@ -15,7 +15,7 @@ test('exactly the capacity passes of many concurrent requests', async () => {
 });
 
 test('a Redis that is not there is an error, soon', async () => {
-  const limiter = new Limiter('5/minute', { store: 'redis://127.0.0.1:1' });
+  const limiter = new Limiter('5/minute', { store: 'redis://127.0.0.1:1', onStoreFailure: 'raise' });
   for (const call of ['acquire', 'allow', 'peek', 'reset']) {
     const start = performance.now();
     await assert.rejects(limiter[call]('k'), (error) => error instanceof MirabError && /^MIRAB_STORE_(UNAVAILABLE|TIMEOUT)$/.test(error.code));
@@ -27,7 +27,7 @@ test('a server that never answers is an error, soon', async () => {
   const sockets = new Set();
   const server = net.createServer((socket) => sockets.add(socket));
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const limiter = new Limiter('5/minute', { store: `redis://127.0.0.1:${server.address().port}` });
+  const limiter = new Limiter('5/minute', { store: `redis://127.0.0.1:${server.address().port}`, onStoreFailure: 'raise' });
   const start = performance.now();
   await assert.rejects(limiter.acquire('k'), { code: 'MIRAB_STORE_TIMEOUT' });
   assert.ok(performance.now() - start < 2000);
@@ -36,14 +36,14 @@ test('a server that never answers is an error, soon', async () => {
 });
 
 test('a password never shows in an error', async () => {
-  const limiter = new Limiter('5/minute', { store: 'redis://user:s3cret@127.0.0.1:1' });
+  const limiter = new Limiter('5/minute', { store: 'redis://user:s3cret@127.0.0.1:1', onStoreFailure: 'raise' });
   await assert.rejects(limiter.acquire('k'), (error) => !JSON.stringify([error.message, error.stack]).includes('s3cret'));
 });
 
 test('the event loop goes on while Redis decides', async () => {
   const server = net.createServer(() => {});
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const limiter = new Limiter('5/minute', { store: `redis://127.0.0.1:${server.address().port}?timeout_ms=300` });
+  const limiter = new Limiter('5/minute', { store: `redis://127.0.0.1:${server.address().port}?timeout_ms=300`, onStoreFailure: 'raise' });
   let ticks = 0;
   const timer = setInterval(() => (ticks += 1), 10);
   await assert.rejects(limiter.acquire('k'));

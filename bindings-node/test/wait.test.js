@@ -148,7 +148,7 @@ test('a clock that fails ends a wait, and leaves nothing behind', async () => {
     await assert.rejects(limiter.wait('k'), failure('MIRAB_INVALID_ARGUMENT', "'noon'"));
   }
   const native = require('../lib/native.js');
-  const waiter = native.waiterNew(native.limiterNew(['5/minute'], [''], 'memory:', 'raise'), 'k', 1);
+  const waiter = native.waiterNew(native.limiterNew(['5/minute'], [''], ['memory:', 'raise'], 1), 'k', 1);
   assert.ok(waiter < 100, `number ${waiter}`);
   native.waiterFree(waiter);
   assert.throws(() => native.waiterStep(waiter), failure('MIRAB_INTERNAL'));

@@ -141,6 +141,12 @@ impl Time {
         check(us).map(|us| Self(Some(us)))
     }
 
+    /// The instant of the domain that is nearest.
+    #[cfg(feature = "redis")]
+    pub(crate) fn near_us(us: u64) -> Self {
+        Self(Some(us.min(MAX_TIME_US)))
+    }
+
     pub(crate) fn given(self) -> Option<u64> {
         self.0
     }

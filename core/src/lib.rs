@@ -18,15 +18,19 @@
 mod algorithm;
 mod clock;
 mod decision;
+#[cfg(feature = "redis")]
+mod driver;
 pub mod duration;
 mod error;
 mod failure;
+mod health;
 pub mod http;
 mod key;
 mod lane;
 mod limit;
 mod limiter;
 mod notation;
+mod once;
 mod policy;
 mod receipt;
 mod standing;
@@ -38,8 +42,11 @@ mod wait;
 pub use algorithm::fixed_window::Anchor;
 pub use clock::{Clock, ManualClock, Time};
 pub use decision::Decision;
+#[cfg(feature = "redis")]
+pub use driver::{Driver, Watch};
 pub use error::{Error, ErrorKind, Result};
 pub use failure::OnStoreFailure;
+pub use health::Health;
 pub use limit::Limit;
 pub use limiter::{Limiter, LimiterBuilder};
 pub use policy::Policy;

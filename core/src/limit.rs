@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "calendar")]
@@ -17,6 +17,7 @@ use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::algorithm::{Algorithm, MAX_SPAN_US};
+use crate::once::Once;
 use crate::{Error, Result, duration, notation};
 
 /// The largest count and capacity.
@@ -158,9 +159,8 @@ impl Limit {
 
     /// What stands in a policy's place where the key is blocked.
     pub(crate) fn block() -> &'static Self {
-        static BLOCK: LazyLock<Limit> =
-            LazyLock::new(|| Limit { name: Some("block".into()), ..Limit::deny() }.renamed());
-        &BLOCK
+        static BLOCK: Once<Limit> = Once::new();
+        BLOCK.get_or_make(|| Self { name: Some("block".into()), ..Self::deny() }.renamed())
     }
 
     /// The same limit under a name: it then keeps what was used when its numbers change.
@@ -242,6 +242,17 @@ impl Limit {
 
     pub(crate) fn algorithm(&self) -> &Algorithm {
         &self.algorithm
+    }
+
+    /// The share of one of `instances`, under the name of the whole.
+    pub(crate) fn share(&self, instances: u64) -> Self {
+        Self { algorithm: self.algorithm.share(instances), ..self.clone() }
+    }
+
+    /// The same limit with buckets of its own, which no route has.
+    pub(crate) fn apart(&self) -> Self {
+        let scope = format!("{}\0own", self.scope.as_deref().unwrap_or_default());
+        Self { scope: Some(scope.into()), ..self.clone() }
     }
 
     /// Whether no wait helps a request of this cost.

@@ -3,6 +3,7 @@
 mod block;
 mod builder;
 mod closing;
+mod instead;
 mod many;
 mod settle;
 
@@ -11,14 +12,16 @@ use std::sync::{Arc, OnceLock};
 use crate::algorithm::Seen;
 use crate::clock::{Clock, Time};
 use crate::decision::Decision;
+use crate::health::Health;
 use crate::policy::Policy;
 use crate::stats::{Counters, Ended, Stats};
 use crate::store::Store;
 use crate::store::charge::{Mode, Request, Verdict};
-use crate::told::{BareDecision, Told};
+use crate::told::{BareDecision, By, Told};
 use crate::{Result, key, lane};
 pub use builder::LimiterBuilder;
 use closing::Closing;
+use instead::Instead;
 
 /// A policy on a store; clones share it, and threads may.
 ///
@@ -39,6 +42,8 @@ struct Inner {
     clock: Clock,
     counters: Counters,
     closing: Closing,
+    /// What happens when the store fails; none where it cannot.
+    instead: Option<Instead>,
     /// What its receipts bear: the same for equal limits on the same store.
     origin: u32,
 }
@@ -108,6 +113,9 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<bool> {
+        if self.inner.instead.is_some() {
+            return self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| bare.allowed());
+        }
         let ended = self.ask(key.as_ref(), cost, Mode::Acquire, time, |verdict| self.ended(&verdict, cost));
         let ended = self.inner.counters.counted(ended, |&ended| ended)?;
         Ok(matches!(ended, Ended::Allowed))
@@ -204,12 +212,13 @@ impl Limiter {
     /// What a bare decision of this limiter tells. (One of a limiter with fewer limits may tell nonsense.)
     #[inline]
     pub fn tell<'a>(&'a self, bare: &'a BareDecision) -> Told<'a> {
-        bare.told(&self.inner.policy)
+        bare.told(self.policy_of(bare))
     }
 
     /// A bare decision of this limiter about `key`, made whole.
     pub fn complete(&self, key: impl AsRef<[u8]>, bare: BareDecision) -> Decision {
-        Decision::new(self.policy_apart(), key.as_ref(), bare)
+        let policy = if bare.is_by_share() { self.policy_of(&bare).clone() } else { self.policy_apart() };
+        Decision::new(policy, key.as_ref(), bare)
     }
 
     /// [`reset`](Self::reset) in the key space of a time that was read before.
@@ -219,7 +228,29 @@ impl Limiter {
     pub fn reset_at(&self, key: impl AsRef<[u8]>, time: Time) -> Result<()> {
         self.check_open()?;
         key::check(key.as_ref())?;
-        self.inner.store.reset(&self.inner.policy.group(key.as_ref(), 0).charges, time)
+        self.inner.store.reset(&self.inner.policy.group(key.as_ref(), 0).charges, time)?;
+        self.forget_here(key.as_ref(), time);
+        Ok(())
+    }
+
+    /// How its store is, asked now: where that is elsewhere, in a few round trips.
+    ///
+    /// # Errors
+    /// `closed` only: a store that is away is what it tells.
+    pub fn health(&self) -> Result<Health> {
+        self.check_open()?;
+        Ok(self.inner.store.health())
+    }
+
+    /// What an operator should know and was not told yet, of all limiters on the same store: that it is
+    /// not asked any more and why, that it decides again. A binding logs it.
+    pub fn take_news(&self) -> Vec<String> {
+        std::iter::from_fn(|| self.next_news()).collect()
+    }
+
+    /// The oldest line of [`take_news`](Self::take_news), for a binding that takes one at a time.
+    pub fn next_news(&self) -> Option<String> {
+        self.inner.store.next_news()
     }
 
     /// Closes it: every later operation, of its clones too, is the error `closed`, and so it is for those
@@ -249,7 +280,7 @@ impl Limiter {
 
     #[inline]
     fn decide(&self, key: &[u8], cost: u64, time: Time, mode: Mode) -> Result<Decision> {
-        self.decide_bare(key, cost, time, mode, |bare| Decision::new(self.policy_apart(), key, bare))
+        self.decide_bare(key, cost, time, mode, |bare| self.complete(key, bare))
     }
 
     /// Decides, and answers what `answer` makes of the decision.
@@ -262,17 +293,29 @@ impl Limiter {
         mode: Mode,
         answer: impl FnOnce(BareDecision) -> T,
     ) -> Result<T> {
-        let Inner { counters, origin, .. } = &*self.inner;
+        let Inner { counters, origin, instead, .. } = &*self.inner;
+        if let Some(instead) = instead {
+            return self.decide_elsewhere(instead, (key, cost), mode, time).map(answer);
+        }
         let decided = self.ask(key, cost, mode, time, |verdict| {
             if mode == Mode::Acquire {
                 counters.count(self.ended(&verdict, cost));
             }
-            answer(BareDecision::new(cost, mode, verdict, *origin))
+            answer(BareDecision::new(cost, mode, verdict, *origin, By::Store))
         });
         if decided.is_err() && mode == Mode::Acquire {
             counters.count(Ended::Error);
         }
         decided
+    }
+
+    /// The policy that a decision was made by: that of this instance's shares, where it decided itself.
+    #[inline]
+    fn policy_of(&self, bare: &BareDecision) -> &Policy {
+        match &self.inner.instead {
+            Some(instead) if bare.is_by_share() => &instead.shares,
+            _ => &self.inner.policy,
+        }
     }
 
     /// The policy for a decision of this thread.
@@ -293,11 +336,17 @@ impl Limiter {
         time: Time,
         answer: impl FnOnce(Verdict<'_>) -> T,
     ) -> Result<T> {
+        let request = self.request(key, cost)?;
+        self.inner.store.decide_request(&request, mode, time, answer)
+    }
+
+    /// What is asked of the store, where it can be.
+    #[inline]
+    pub(crate) fn request<'a>(&'a self, key: &'a [u8], cost: u64) -> Result<Request<'a>> {
         self.check_open()?;
         key::check(key)?;
         key::check_cost(cost)?;
-        let request = Request { buckets: self.inner.policy.buckets(), key, cost };
-        self.inner.store.decide_request(&request, mode, time, answer)
+        Ok(Request { buckets: self.inner.policy.buckets(), key, cost })
     }
 
     /// How a request ended.

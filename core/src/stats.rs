@@ -20,6 +20,8 @@ pub struct Stats {
     pub blocked: u64,
     /// Requests that were not decided: an error was returned.
     pub errors: u64,
+    /// Requests of the above that were decided in the store's place, since it failed.
+    pub degraded: u64,
     /// Units that `refund` and `commit` gave back.
     pub refunded: u64,
     /// Keys that the store keeps in this process, of all its limiters; 0 on Redis.
@@ -36,6 +38,8 @@ pub(crate) enum Ended {
     Never,
     Blocked,
     Error,
+    /// Beside one of the others: in the store's place.
+    Degraded,
 }
 
 /// Counters of which each thread has its own.
@@ -48,7 +52,7 @@ pub(crate) struct Counters {
 /// A cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Counts([AtomicU64; 5]);
+struct Counts([AtomicU64; 6]);
 
 impl Counters {
     #[inline]
@@ -77,6 +81,7 @@ impl Counters {
             never: sum(Ended::Never),
             blocked: sum(Ended::Blocked),
             errors: sum(Ended::Error),
+            degraded: sum(Ended::Degraded),
             refunded: self.refunded.load(Ordering::Relaxed),
             keys,
             evicted,

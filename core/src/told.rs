@@ -25,9 +25,31 @@ pub struct BareDecision {
     origin: u32,
     /// The place of the limit that decided, where no block did; of several found when it is asked.
     deciding: AtomicU8,
-    mode: Mode,
-    admitted: bool,
+    ruling: Ruling,
+    by: By,
     held: AtomicU8,
+}
+
+/// What was ruled, and whether something was to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ruling {
+    Admitted,
+    Refused,
+    WouldAdmit,
+    WouldRefuse,
+}
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Store,
+    /// The same limits in this process, or its share of them: the policy is that of the shares, and a
+    /// larger cost is taken as the share.
+    Local,
+    /// As `Local`, but the cost is above what the whole could ever admit.
+    LocalNever,
+    /// Nobody: all are admitted, or all refused.
+    Rule,
 }
 
 /// It is made for every request: what a processor moves in a few steps.
@@ -51,14 +73,20 @@ pub struct Told<'a> {
 
 impl BareDecision {
     #[inline]
-    pub(crate) fn new(cost: u64, mode: Mode, verdict: Verdict<'_>, origin: u32) -> Self {
+    pub(crate) fn new(cost: u64, mode: Mode, verdict: Verdict<'_>, origin: u32, by: By) -> Self {
         let Verdict { admitted, now, seen, lease } = verdict;
         let (seen, deciding) = match seen {
             [only] => (SmallVec::from_buf([*only]), 0),
             _ => (SmallVec::from_slice(seen), UNASKED),
         };
         let (deciding, held) = (AtomicU8::new(deciding), AtomicU8::new(OPEN));
-        Self { now, seen, lease, cost, origin, deciding, mode, admitted, held }
+        let ruling = match (mode, admitted) {
+            (Mode::Peek, true) => Ruling::WouldAdmit,
+            (Mode::Peek, false) => Ruling::WouldRefuse,
+            (_, true) => Ruling::Admitted,
+            (_, false) => Ruling::Refused,
+        };
+        Self { now, seen, lease, cost, origin, deciding, ruling, by, held }
     }
 
     /// What it tells under the policy that decided. (Under one of fewer limits it may tell nonsense.)
@@ -70,7 +98,13 @@ impl BareDecision {
     /// Whether the request may pass.
     #[inline]
     pub fn allowed(&self) -> bool {
-        self.admitted
+        matches!(self.ruling, Ruling::Admitted | Ruling::WouldAdmit)
+    }
+
+    /// Whether this process decided by its share of the limits.
+    #[inline]
+    pub(crate) fn is_by_share(&self) -> bool {
+        matches!(self.by, By::Local | By::LocalNever)
     }
 
     /// Marks what it took as given back, or settled; true the first time.
@@ -116,16 +150,33 @@ impl<'a> Told<'a> {
     }
 
     fn refuses(self, place: usize) -> bool {
-        !self.bare.admitted
-            && !self.limit_at(place).algorithm().admits(&self.bare.seen[place], self.bare.now, self.bare.cost)
+        !self.bare.allowed()
+            && !self.limit_at(place).algorithm().admits(
+                &self.bare.seen[place],
+                self.bare.now,
+                self.cost_at(place),
+            )
     }
 
     fn is_never(self, place: usize) -> bool {
-        self.limit_at(place).never_admits(self.bare.cost)
+        self.bare.by != By::Rule && self.limit_at(place).never_admits(self.cost_at(place))
     }
 
     fn wait(self, place: usize) -> u64 {
-        self.limit_at(place).algorithm().retry_after(&self.bare.seen[place], self.bare.now, self.bare.cost)
+        self.limit_at(place).algorithm().retry_after(
+            &self.bare.seen[place],
+            self.bare.now,
+            self.cost_at(place),
+        )
+    }
+
+    /// What is asked of a limit: of a share, which a larger cost exceeds, at most the share.
+    #[inline]
+    fn cost_at(self, place: usize) -> u64 {
+        match self.bare.by {
+            By::Local => self.bare.cost.min(self.limit_at(place).capacity()),
+            _ => self.bare.cost,
+        }
     }
 
     #[inline]
@@ -147,13 +198,13 @@ impl<'a> Told<'a> {
     }
 
     fn taken(self) -> u64 {
-        if self.bare.admitted && self.bare.mode == Mode::Acquire { self.bare.cost } else { 0 }
+        if self.bare.ruling == Ruling::Admitted { self.bare.cost } else { 0 }
     }
 
     /// Whether the request may pass.
     #[inline]
     pub fn allowed(self) -> bool {
-        self.bare.admitted
+        self.bare.allowed()
     }
 
     /// The capacity of the limit that decided.
@@ -176,7 +227,7 @@ impl<'a> Told<'a> {
     /// How long to wait: the same cost is then admitted if nobody else came, and not a microsecond
     /// earlier. None when allowed, and when no wait helps ([`never`](Self::never)).
     pub fn retry_after(self) -> Option<Duration> {
-        if self.bare.admitted {
+        if self.bare.allowed() {
             return None;
         }
         let us = match self.blocked_for() {
@@ -195,11 +246,13 @@ impl<'a> Told<'a> {
     /// How long to hold an admitted request until its turn (leaky bucket), else zero; of several
     /// limits the longest.
     pub fn delay(self) -> Duration {
-        if !self.bare.admitted {
+        if !self.bare.allowed() {
             return Duration::ZERO;
         }
         let delays = self.policy.limits().iter().zip(&self.bare.seen);
-        let delays = delays.map(|(limit, seen)| limit.algorithm().delay(seen, self.bare.now, self.taken()));
+        let delays = delays.map(|(limit, seen)| {
+            limit.algorithm().delay(seen, self.bare.now, self.taken().min(limit.capacity()))
+        });
         Duration::from_micros(delays.max().unwrap_or(0))
     }
 
@@ -222,12 +275,17 @@ impl<'a> Told<'a> {
 
     /// Whether no wait helps: the cost is above the capacity, or everything is denied.
     pub fn never(self) -> bool {
-        !self.bare.admitted && !self.is_blocked() && self.is_never(self.deciding())
+        !self.bare.allowed() && !self.is_blocked() && self.is_never(self.deciding())
     }
 
     /// Whether something decided in the store's place.
     pub fn degraded(self) -> bool {
-        false
+        self.bare.by != By::Store
+    }
+
+    /// Whether nobody decided: everyone is admitted, or refused, and nothing is known of what is left.
+    pub(crate) fn is_by_rule(self) -> bool {
+        self.bare.by == By::Rule
     }
 
     /// Where the limit stands that decided; the block, where the key is blocked.
@@ -258,7 +316,7 @@ impl<'a> Told<'a> {
     /// What it took; none when it took nothing, and for a clone: only the original can be settled.
     pub fn receipt(self) -> Option<Receipt> {
         let cost = self.taken();
-        if cost == 0 || self.bare.held.load(Ordering::Acquire) == CLONED {
+        if cost == 0 || self.degraded() || self.bare.held.load(Ordering::Acquire) == CLONED {
             return None;
         }
         let full_at = |(limit, seen): (&Limit, &Seen)| match (limit.algorithm(), seen) {
@@ -276,7 +334,7 @@ impl<'a> Told<'a> {
     }
 
     pub(crate) fn ended(self) -> Ended {
-        if self.bare.admitted {
+        if self.bare.allowed() {
             Ended::Allowed
         } else if self.is_blocked() {
             Ended::Blocked

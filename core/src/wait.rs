@@ -108,14 +108,28 @@ impl Waiter {
                 return Ok(Step::Done(decision));
             }
             let decision = self.limiter.acquire_bare_at(&self.key, self.cost, self.limiter.read_clock()?)?;
-            let Some(wait) = self.next_wait(&decision) else { return Ok(Step::Done(decision)) };
+            let Some(wait) = self.next(&decision)? else { return Ok(Step::Done(decision)) };
             if decision.allowed() {
                 self.admitted = Some(decision);
             }
-            let Clock::Manual(clock) = self.limiter.clock() else { return Ok(Step::Sleep(wait)) };
-            clock.advance_us(duration::to_micros("wait", wait)?)?;
-            self.advanced += wait;
+            if !wait.is_zero() {
+                return Ok(Step::Sleep(wait));
+            }
         }
+    }
+
+    /// What comes after a decision, also for those who ask in a way of their own: none when it is the answer;
+    /// else how long to sleep, before an admitted one is the answer and a refused one is asked again. Zero
+    /// on a manual clock, which was advanced.
+    ///
+    /// # Errors
+    /// `invalid_argument` where a manual clock would leave its domain.
+    pub fn next(&mut self, decision: &BareDecision) -> Result<Option<Duration>> {
+        let Some(wait) = self.next_wait(decision) else { return Ok(None) };
+        let Clock::Manual(clock) = self.limiter.clock() else { return Ok(Some(wait)) };
+        clock.advance_us(duration::to_micros("wait", wait)?)?;
+        self.advanced += wait;
+        Ok(Some(Duration::ZERO))
     }
 
     /// How long to wait; none when the decision is the answer.

@@ -350,7 +350,12 @@ fn limiter(drawn: &[Drawn], store: &Store, clock: &ManualClock) -> Limiter {
         .enumerate()
         .map(|(index, it)| Limit::parse(&format!("n{index}={}", it.notation)).unwrap());
     let policy = Policy::new(named.collect()).unwrap();
-    Limiter::builder(policy).store(store.clone()).clock(clock.clone()).build().unwrap()
+    Limiter::builder(policy)
+        .store(store.clone())
+        .clock(clock.clone())
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap()
 }
 
 fn steps(variable: &str) -> u64 {

@@ -16,7 +16,11 @@ fn stores() -> [Store; 2] {
 }
 
 fn limiter(policy: &str, store: &Store) -> Limiter {
-    Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone()).build().unwrap()
+    Limiter::builder(Policy::parse(policy).unwrap())
+        .store(store.clone())
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap()
 }
 
 /// When each admitted call began and ended, in microseconds.

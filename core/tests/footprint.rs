@@ -23,7 +23,11 @@ fn bytes(policy: &str, keys: u64, times: u64) -> f64 {
     redis::cmd("FLUSHALL").exec(&mut raw()).unwrap();
     // The default prefix: names of at most 30 characters, as users have them.
     let store = Store::open(&format!("{}?timeout_ms=5000&prefix=m", server())).unwrap();
-    let limiter = Limiter::builder(Policy::parse(policy).unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse(policy).unwrap())
+        .store(store)
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     limiter.acquire("warm", 1).unwrap();
     redis::cmd("FLUSHALL").exec(&mut raw()).unwrap();
     let before = used_memory();

@@ -12,7 +12,8 @@ use mirab::{Limiter, Policy, Store};
 
 fn fork_beside_busy_threads(store: Store) {
     let policy = Policy::parse("1000000/second").unwrap();
-    let limiter = Limiter::builder(policy).store(store).build().unwrap();
+    let limiter =
+        Limiter::builder(policy).store(store).on_store_failure(mirab::OnStoreFailure::Raise).build().unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for worker in 0..3 {
@@ -24,7 +25,7 @@ fn fork_beside_busy_threads(store: Store) {
                 }
             });
         }
-        let failed = (0..60).find(|_| {
+        let failed = (0..100).find(|_| {
             // SAFETY: the child only decides and exits, without unwinding or running what it inherited.
             match unsafe { libc::fork() } {
                 0 => {
@@ -32,11 +33,11 @@ fn fork_beside_busy_threads(store: Store) {
                     // SAFETY: ends the child at once.
                     unsafe { libc::_exit(i32::from(!decided)) }
                 }
-                child => wait(child) != Some(0),
+                child => limiter.allow("parent", 1).is_err() || wait(child) != Some(0),
             }
         });
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(failed, None, "the child hung, or could not decide");
+        assert_eq!(failed, None, "the child hung, or one of the two could not decide");
     });
 }
 
@@ -69,4 +70,74 @@ fn on_memory() {
 #[test]
 fn on_redis() {
     fork_beside_busy_threads(redis_store().0);
+}
+
+#[test]
+fn while_another_thread_decides_for_the_first_time() {
+    for round in 0..200 {
+        let policy = Policy::parse("1000000/second").unwrap();
+        let limiter = Limiter::builder(policy).store(redis_store().0).build().unwrap();
+        // It connects; what comes next is begun by the first decision.
+        assert!(limiter.health().unwrap().ok);
+        thread::scope(|scope| {
+            let first = scope.spawn(|| limiter.allow("k", 1).is_ok());
+            // Somewhere within that decision.
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_micros(round % 100 * 3) {}
+            // SAFETY: the child only decides and exits, without unwinding or running what it inherited.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let decided = limiter.allow("k", 1).is_ok();
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(i32::from(!decided)) }
+            }
+            assert_eq!(wait(child), Some(0), "round {round}");
+            assert!(first.join().unwrap());
+        });
+    }
+}
+
+/// What a process makes once, it makes with its first decisions: a child that is forked just then makes it
+/// anew.
+#[test]
+fn in_a_process_that_has_just_begun() {
+    for round in 0..150_u64 {
+        let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+        process.args(["--exact", "forks_at_once", "--ignored", "--quiet"]);
+        let done = process.env("FORKS_AFTER_US", (round * 20 % 1_500).to_string()).output().unwrap();
+        assert!(done.status.success(), "round {round}: {}", String::from_utf8_lossy(&done.stdout));
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn forks_at_once() {
+    let after = Duration::from_micros(std::env::var("FORKS_AFTER_US").unwrap().parse().unwrap());
+    let limiters = [Store::open("memory:").unwrap(), redis_store().0].map(|store| {
+        let policy = Policy::parse("1000000/second").unwrap();
+        Limiter::builder(policy).store(store).on_store_failure(mirab::OnStoreFailure::Raise).build().unwrap()
+    });
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        for limiter in &limiters {
+            scope.spawn(move || {
+                while begun.elapsed() < Duration::from_millis(3) {
+                    assert!(limiter.allow("k", 1).is_ok());
+                }
+            });
+        }
+        while begun.elapsed() < after {}
+        // SAFETY: the child only decides and exits, without unwinding or running what it inherited.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let until = Instant::now() + Duration::from_millis(3);
+            let mut decided = true;
+            while Instant::now() < until {
+                decided &= limiters.iter().all(|limiter| limiter.allow("k", 1).is_ok());
+            }
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(!decided)) }
+        }
+        assert_eq!(wait(child), Some(0));
+    });
 }

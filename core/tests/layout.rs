@@ -104,7 +104,11 @@ fn every_write_renews_the_life_to_the_drain_and_a_margin() {
         ("concurrency: 10 for 60s", "c10/60", 60_000),
     ] {
         let (store, prefix) = redis_store();
-        let real = Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone()).build().unwrap();
+        let real = Limiter::builder(Policy::parse(policy).unwrap())
+            .store(store.clone())
+            .on_store_failure(mirab::OnStoreFailure::Raise)
+            .build()
+            .unwrap();
         assert!(real.acquire("k", 2).unwrap().allowed());
         let left = ttl(&format!("{prefix}1:{{k}}{id}"));
         assert!((drain_ms - 500..=drain_ms + 1_001).contains(&left), "{policy}: {left}");

@@ -66,7 +66,13 @@ fn what_is_no_key_or_cost_is_an_error_and_takes_nothing() {
 #[test]
 fn text_and_bytes_are_one_key_and_limits_do_not_share() {
     let store = Store::open("memory:").unwrap();
-    let of = |text: &str| Limiter::builder(Limit::parse(text).unwrap()).store(store.clone()).build().unwrap();
+    let of = |text: &str| {
+        Limiter::builder(Limit::parse(text).unwrap())
+            .store(store.clone())
+            .on_store_failure(mirab::OnStoreFailure::Raise)
+            .build()
+            .unwrap()
+    };
     assert_eq!(of("5/minute").acquire("a", 1).unwrap().remaining(), 4);
     assert_eq!(of("5 per 60 s").acquire(b"a", 1).unwrap().remaining(), 3);
     assert_eq!(of("100/minute").acquire("a", 1).unwrap().remaining(), 99);

@@ -5,12 +5,14 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::relay::Relay;
+use common::server::Server;
 use common::{fresh_prefix, limiter, raw, redis_store, server};
-use mirab::{ErrorKind, Limiter, Policy, Store};
+use mirab::{ErrorKind, Limiter, OnStoreFailure, Policy, Store};
 
 #[test]
 fn a_flushed_script_cache_changes_nothing() {
@@ -55,7 +57,11 @@ fn no_key_reaches_anothers_bucket() {
 fn real_and_given_times_have_their_own_keys() {
     let (store, _) = redis_store();
     let (given, _) = limiter("1/hour", &store, 1 << 51);
-    let real = Limiter::builder(Policy::parse("1/hour").unwrap()).store(store).build().unwrap();
+    let real = Limiter::builder(Policy::parse("1/hour").unwrap())
+        .store(store)
+        .on_store_failure(OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     assert!(given.allow("k", 1).unwrap());
     assert!(real.allow("k", 1).unwrap());
     assert!(!real.allow("k", 1).unwrap());
@@ -80,7 +86,11 @@ fn exactly_the_limit_passes_from_many_threads() {
 fn nobody_listens() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let store = Store::open(&format!("redis://{free}")).unwrap();
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     assert!(error.to_string().contains(&free.to_string()), "{error}");
@@ -97,14 +107,23 @@ fn a_server_that_takes_everything_and_says_nothing_costs_the_deadline() {
         }
     });
     let store = Store::open(&format!("redis://{address}?timeout_ms=50&connect_timeout_ms=100")).unwrap();
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
-    for deadline_ms in [100, 50, 50] {
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(OnStoreFailure::Raise)
+        .build()
+        .unwrap();
+    let ask = || {
         let begun = Instant::now();
         let error = limiter.acquire("k", 1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreTimeout, "{error}");
-        assert!(begun.elapsed() >= Duration::from_millis(deadline_ms - 1), "{:?}", begun.elapsed());
-        assert!(begun.elapsed() < Duration::from_millis(deadline_ms * 10), "{:?}", begun.elapsed());
-    }
+        begun.elapsed()
+    };
+    let first = ask();
+    assert!(first >= Duration::from_millis(99) && first < Duration::from_millis(1_000), "{first:?}");
+    // Later ones have the shorter deadline, and none wait once the circuit is open.
+    let later: Vec<Duration> = (0..4).map(|_| ask()).collect();
+    assert!(later.iter().all(|&took| took < Duration::from_millis(500)), "{later:?}");
+    assert!(later.iter().min() < Some(&Duration::from_millis(25)), "{later:?}");
 }
 
 #[test]
@@ -112,7 +131,11 @@ fn wrong_credentials_are_denied_without_showing_them() {
     let uri = server().replace("redis://", "redis://nobody:hunter2@");
     let store = Store::open(&uri).unwrap();
     assert!(!format!("{store:?}").contains("hunter2"));
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreDenied, "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
@@ -121,11 +144,10 @@ fn wrong_credentials_are_denied_without_showing_them() {
 #[test]
 fn the_documented_rights_are_enough_and_the_least() {
     let docs = include_str!("../../docs/redis.md");
-    let rights = docs.lines().find_map(|line| line.strip_prefix("~mirab1* ")).unwrap();
+    let rights = docs.lines().find_map(|line| line.strip_prefix("~mirab1:* ~mirab1t:* ")).unwrap();
     let user = fresh_prefix();
     let set = |rights: &[&str]| {
-        let prefix = format!("~{user}1*");
-        let fixed = [user.as_str(), "reset", "on", ">secret", &prefix];
+        let fixed = [&user, "reset", "on", ">secret", &format!("~{user}1:*"), &format!("~{user}1t:*")];
         redis::cmd("ACL").arg("SETUSER").arg(&fixed).arg(rights).exec(&mut raw()).unwrap();
     };
     let uri = server().replace("redis://", &format!("redis://{user}:secret@"));
@@ -134,7 +156,10 @@ fn the_documented_rights_are_enough_and_the_least() {
                  sliding_log: 5/minute; sliding_log: 5/minute buckets 6; concurrency: 5 for 60s";
     let play = |key: &str| -> mirab::Result<()> {
         let (limiter, clock) = limiter(every, &store, 100_000_000);
-        let real = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store.clone()).build()?;
+        let real = Limiter::builder(Policy::parse("5/minute").unwrap())
+            .store(store.clone())
+            .on_store_failure(OnStoreFailure::Raise)
+            .build()?;
         real.acquire(key, 1)?;
         let taken = limiter.acquire(key, 1)?;
         limiter.acquire(key, 2)?;
@@ -153,6 +178,13 @@ fn the_documented_rights_are_enough_and_the_least() {
     let all: Vec<&str> = rights.split(' ').collect();
     set(&all);
     play("all").unwrap();
+    // What may not be asked is not known, and is no failure.
+    let health = limiter("1/hour", &store, 0).0.health().unwrap();
+    assert!(health.ok && health.clock_ahead_us.is_some() && health.last_error.is_none(), "{health:?}");
+    assert_eq!((health.server_version, health.maxmemory_policy), (None, None));
+    set(&[&all[..], &["+info"]].concat());
+    let health = limiter("1/hour", &store, 0).0.health().unwrap();
+    assert!(health.server_version.is_some() && health.maxmemory_policy.is_some(), "{health:?}");
     for left_out in all.iter().filter(|right| right.starts_with('+')) {
         let fewer: Vec<&str> = all.iter().copied().filter(|right| right != left_out).collect();
         set(&fewer);
@@ -168,7 +200,11 @@ fn a_connection_that_was_closed_while_idle_costs_nothing() {
     let relay = Relay::to(&server());
     let uri = format!("redis://{}?timeout_ms=5000&prefix={}", relay.address, fresh_prefix());
     let policy = Policy::parse("100/hour").unwrap();
-    let limiter = Limiter::builder(policy).store(Store::open(&uri).unwrap()).build().unwrap();
+    let limiter = Limiter::builder(policy)
+        .store(Store::open(&uri).unwrap())
+        .on_store_failure(OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     assert!(limiter.allow("k", 1).unwrap());
     relay.cut();
     // Long enough for the connection to be asked first.
@@ -186,7 +222,11 @@ fn what_is_no_redis_is_said_to_be_none_in_one_line() {
         }
     });
     let store = Store::open(&format!("redis://{address}?timeout_ms=5000")).unwrap();
-    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap()).store(store).build().unwrap();
+    let limiter = Limiter::builder(Policy::parse("5/minute").unwrap())
+        .store(store)
+        .on_store_failure(OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     let error = limiter.acquire("k", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     assert!(error.to_string().contains("not a Redis") && !error.to_string().contains('\n'), "{error}");
@@ -197,7 +237,11 @@ fn a_lost_connection_costs_one_error_at_most_and_charges_nothing_twice() {
     let relay = Relay::to(&server());
     let uri = format!("redis://{}?timeout_ms=5000&prefix={}", relay.address, fresh_prefix());
     let policy = Policy::parse("100/hour").unwrap();
-    let limiter = Limiter::builder(policy).store(Store::open(&uri).unwrap()).build().unwrap();
+    let limiter = Limiter::builder(policy)
+        .store(Store::open(&uri).unwrap())
+        .on_store_failure(OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     assert!(limiter.allow("k", 1).unwrap());
     relay.cut();
     let outcomes: Vec<bool> = (0..3).map(|_| limiter.allow("k", 1).is_ok()).collect();
@@ -211,9 +255,48 @@ fn equal_uris_share_a_store_and_prefixes_separate_them() {
     let prefix = fresh_prefix();
     let open = |suffix: &str| {
         let store = Store::open(&format!("{}?timeout_ms=5000&prefix={prefix}{suffix}", server())).unwrap();
-        Limiter::builder(Policy::parse("1/hour").unwrap()).store(store).build().unwrap()
+        Limiter::builder(Policy::parse("1/hour").unwrap())
+            .store(store)
+            .on_store_failure(OnStoreFailure::Raise)
+            .build()
+            .unwrap()
     };
     assert!(open("").allow("k", 1).unwrap());
     assert!(!open("").allow("k", 1).unwrap());
     assert!(open("x").allow("k", 1).unwrap());
+}
+
+#[test]
+fn one_connection_serves_a_few_and_a_crowd_has_more() {
+    let server = Server::start(&[]);
+    // The connections of the store are those on its database.
+    let store = Store::open(&server.uri("&timeout_ms=5000&pool=3").replace('?', "/5?")).unwrap();
+    let policy = Policy::parse("1000000/second").unwrap();
+    let limiter = Limiter::builder(policy).store(store).on_store_failure(OnStoreFailure::Raise);
+    let limiter = limiter.build().unwrap();
+    let mut raw = server.raw();
+    let mut connections = || {
+        let list: String = redis::cmd("CLIENT").arg("LIST").query(&mut raw).unwrap();
+        list.lines().filter(|line| line.contains(" db=5 ")).count()
+    };
+    let ask = |thread: usize, turn: usize| assert!(limiter.allow(format!("{thread} {turn}"), 1).unwrap());
+    thread::scope(|scope| {
+        (0..8).for_each(|thread| _ = scope.spawn(move || (0..100).for_each(|turn| ask(thread, turn))));
+    });
+    assert_eq!(connections(), 1);
+
+    let (stop, begun) = (AtomicBool::new(false), Instant::now());
+    thread::scope(|scope| {
+        for thread in 0..250 {
+            let (ask, stop) = (&ask, &stop);
+            scope.spawn(move || {
+                (0..).take_while(|_| !stop.load(Ordering::Relaxed)).for_each(|turn| ask(thread, turn));
+            });
+        }
+        while connections() < 3 && begun.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(connections(), 3);
 }

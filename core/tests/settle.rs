@@ -6,8 +6,9 @@ mod common;
 use std::thread;
 use std::time::Duration;
 
+use common::server::Server;
 use common::{Random, limiter, redis_store};
-use mirab::{Decision, ErrorKind, Limiter, Policy, Store};
+use mirab::{Decision, ErrorKind, Limiter, OnStoreFailure, Policy, Store};
 
 fn stores() -> [Store; 2] {
     [Store::open("memory:").unwrap(), redis_store().0]
@@ -187,7 +188,11 @@ fn those_who_reserve_and_settle_pass_no_more_than_the_limit() {
             ["7/hour", "fixed_window: 7/30 days", "sliding_log: 7/hour", "7/hour; concurrency: 7 for 60s"]
         {
             let (key, policy) = (policy, Policy::parse(policy).unwrap());
-            let limiter = Limiter::builder(policy.clone()).store(store.clone()).build().unwrap();
+            let limiter = Limiter::builder(policy.clone())
+                .store(store.clone())
+                .on_store_failure(OnStoreFailure::Raise)
+                .build()
+                .unwrap();
             let kept: usize = thread::scope(|scope| {
                 let one = |index: u64| {
                     let limiter = &limiter;
@@ -217,4 +222,33 @@ fn those_who_reserve_and_settle_pass_no_more_than_the_limit() {
             assert_eq!(used, kept as u64, "{policy} on {}", store.kind());
         }
     }
+}
+
+#[test]
+fn what_is_given_back_to_a_store_that_is_away_is_nothing() {
+    let mut server = Server::start(&[]);
+    let uri = server.uri("&timeout_ms=5000");
+    let policy = || Policy::parse("9/hour; concurrency: 9 for 1 minute").unwrap();
+    let limiter = |choice| {
+        let builder = Limiter::builder(policy()).store(Store::open(&uri).unwrap());
+        builder.on_store_failure(choice).build().unwrap()
+    };
+    let (local, strict) = (limiter(OnStoreFailure::Local), limiter(OnStoreFailure::Raise));
+    let [refunded, committed, charged, raised] = [(); 4].map(|()| strict.acquire("k", 2).unwrap());
+    server.kill();
+
+    let failed = |kind| kind == ErrorKind::StoreUnavailable;
+    assert!(strict.release(&raised).is_err_and(|error| failed(error.kind())));
+    assert!(strict.refund(&raised).is_err_and(|error| failed(error.kind())));
+    assert!(local.reset("k").is_err_and(|error| failed(error.kind())));
+    assert_eq!(local.release(&refunded), Ok(0));
+    assert_eq!(local.refund(&refunded), Ok(0));
+    assert_eq!(local.commit(&committed, 1), Ok(()));
+    assert_eq!(local.commit(&charged, 3), Ok(()));
+    assert_eq!(local.stats().refunded, 0);
+
+    // What was decided in the store's place took nothing of the store.
+    let degraded = local.acquire("other", 2).unwrap();
+    assert!(degraded.allowed() && degraded.degraded());
+    assert_eq!((local.release(&degraded), local.refund(&degraded)), (Ok(0), Ok(0)));
 }

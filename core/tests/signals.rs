@@ -25,7 +25,11 @@ fn a_signal_neither_fails_a_decision_nor_is_lost() {
         libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut());
     }
     let policy = Policy::parse("1000000/hour").unwrap();
-    let limiter = Limiter::builder(policy).store(redis_store().0).build().unwrap();
+    let limiter = Limiter::builder(policy)
+        .store(redis_store().0)
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     // SAFETY: this thread lives until the end of the scope.
     let (this, stop) = (unsafe { libc::pthread_self() }, AtomicBool::new(false));
     let decided = thread::scope(|scope| {

@@ -14,7 +14,11 @@ fn stores() -> [Store; 2] {
 }
 
 fn real(policy: &str, store: &Store) -> Limiter {
-    Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone()).build().unwrap()
+    Limiter::builder(Policy::parse(policy).unwrap())
+        .store(store.clone())
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap()
 }
 
 #[test]

@@ -32,6 +32,7 @@ static void print_seconds(const char *before, uint64_t us, const char *after) {
 static int answer(const char *user, const mirab_decision *decision) {
     printf("%s: %" PRIu64 " of %" PRIu64 " litres left", user, decision->remaining, decision->limit);
     print_seconds(", full again in ", decision->reset_after_us, " s");
+    if (decision->degraded) puts("(The store is away: this program decided alone.)");
     if (decision->allowed) {
         puts("Suv oqmoqda.");
         return FLOWS;

@@ -71,7 +71,12 @@ fn cases() -> Vec<Case> {
 
 fn play(case: &Case, store: Store) {
     let clock = ManualClock::default();
-    let limiter = Limiter::builder(limit(&case.limit)).store(store).clock(clock.clone()).build().unwrap();
+    let limiter = Limiter::builder(limit(&case.limit))
+        .store(store)
+        .clock(clock.clone())
+        .on_store_failure(mirab::OnStoreFailure::Raise)
+        .build()
+        .unwrap();
     for (index, step) in case.steps.iter().enumerate() {
         clock.set_us(step.at_us).unwrap();
         let decision = limiter.acquire(&case.name, step.cost).unwrap();

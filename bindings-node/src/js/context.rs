@@ -2,11 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
+use std::rc::Rc;
 
 use mirab::{Decision, Error, ErrorKind, Limiter, ManualClock, Result};
 use napi_sys as sys;
 use slab::Slab;
 
+use super::event_loop::EventLoop;
 use super::value::{IntoJs, Value};
 use crate::wait::Waiting;
 
@@ -22,6 +24,8 @@ pub struct State {
     /// Decisions that wait for [`crate::http::headers`].
     pub decisions: RefCell<Slab<Decision>>,
     pub waiters: RefCell<Slab<Waiting>>,
+    /// Of each store elsewhere that was asked.
+    pub(super) loops: RefCell<Vec<Rc<EventLoop>>>,
     pub(super) results: Cell<*mut u64>,
     pub(super) error_class: Cell<sys::napi_ref>,
 }

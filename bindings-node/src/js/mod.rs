@@ -3,8 +3,10 @@
 
 mod call;
 mod context;
+mod event_loop;
 mod module;
 mod text;
+mod uv;
 mod value;
 mod work;
 

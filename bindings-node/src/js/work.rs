@@ -95,19 +95,23 @@ fn settle<F, T: IntoJs>(env: sys::napi_env, work: Work<F, T>) {
     let context = Context { env, state: &work.state };
     let outcome =
         work.outcome.unwrap_or_else(|| Err(Error::new(ErrorKind::Closed, "the work was cancelled")));
-    let settled = match outcome.and_then(|value| context.give(value)) {
-        Ok(value) => Ok(value),
-        Err(error) => Err(context.error(&error)),
-    };
-    // SAFETY: `env` is alive; the promise is settled once and the handle deleted once.
-    unsafe {
-        match settled {
-            Ok(value) => sys::napi_resolve_deferred(env, work.deferred, value.0),
-            Err(Ok(error)) => sys::napi_reject_deferred(env, work.deferred, error.0),
-            Err(Err(_)) => sys::Status::napi_generic_failure,
-        };
-        if !work.handle.is_null() {
-            sys::napi_delete_async_work(env, work.handle);
+    context.settle(work.deferred, outcome.and_then(|value| context.give(value)));
+    if !work.handle.is_null() {
+        // SAFETY: `env` is alive; the handle is deleted once.
+        unsafe { sys::napi_delete_async_work(env, work.handle) };
+    }
+}
+
+impl Context<'_> {
+    /// Settles a promise, whose deferred is then gone.
+    pub(super) fn settle(&self, deferred: sys::napi_deferred, outcome: Result<Value>) {
+        // SAFETY: `env` is alive, and so are the values that were made in this callback.
+        unsafe {
+            match outcome.map_err(|error| self.error(&error)) {
+                Ok(value) => sys::napi_resolve_deferred(self.env, deferred, value.0),
+                Err(Ok(error)) => sys::napi_reject_deferred(self.env, deferred, error.0),
+                Err(Err(_)) => sys::Status::napi_generic_failure,
+            };
         }
     }
 }

@@ -10,7 +10,7 @@ const clock = new ManualClock(0n);
 clock.advanceMs(1.5);
 const us: number = clock.nowUs;
 const limits: Limits = [Limit.tokenBucket(5, 60_000, { capacity: 9 }), Limit.tokenBucket({ capacity: 20, refillRate: '1/3' }), '5/minute'];
-const limiter = new Limiter(limits, { store: 'memory:', clock, onStoreFailure: 'raise' });
+const limiter = new Limiter(limits, { store: 'memory:', clock, onStoreFailure: 'local', instances: 4 });
 new Limiter(Limit.fixedWindow(5, us, { anchor: 'first', name: 'login' }).withScope('/login'), { clock: Date.now });
 
 new Limiter([Limit.leakyBucket(5, 1000, { queue: 9n }), Limit.slidingWindow(5, 1000, { name: 'w' }), Limit.slidingLog(5, 1000, { buckets: 2 })]);
@@ -84,5 +84,5 @@ Limit.tokenBucket({ capacity: 5 });
 new Limit('5/minute');
 // @ts-expect-error a decision is read-only
 decision.allowed = true;
-// @ts-expect-error this release raises
-new Limiter('5/minute', { onStoreFailure: 'open' });
+// @ts-expect-error there are four choices
+new Limiter('5/minute', { onStoreFailure: 'rise' });

@@ -10,6 +10,7 @@ pub(crate) mod concurrency;
 pub(crate) mod fixed_window;
 pub(crate) mod interval;
 pub(crate) mod leaky_bucket;
+mod share;
 pub(crate) mod sliding_buckets;
 pub(crate) mod sliding_log;
 pub(crate) mod sliding_window;
@@ -104,6 +105,7 @@ impl Algorithm {
     }
 
     /// Whether it is decided by wall time.
+    #[cfg(feature = "redis")]
     pub fn reads_wall(&self) -> bool {
         matches!(self, Self::FixedWindow(window) if window.reads_wall())
     }

@@ -29,6 +29,12 @@ impl Buckets {
     pub fn total(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
+
+    /// Counts of the one sub-window that is out at `last_end`.
+    pub fn of(it: &SlidingBuckets, last_end: u64, count: u32) -> Self {
+        let newest = (last_end.saturating_sub(it.period_us) / it.width()).saturating_sub(1);
+        Self { newest, counts: [count].into(), last_end }
+    }
 }
 
 impl SlidingBuckets {

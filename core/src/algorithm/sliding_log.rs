@@ -29,6 +29,13 @@ impl Log {
     }
 }
 
+impl Log {
+    /// A log of one entry.
+    pub fn of(log: &SlidingLog, at: u64, count: u32) -> Self {
+        Self { entries: [(at, count)].into(), total: count.into(), last_end: log.end(at) }
+    }
+}
+
 impl SlidingLog {
     /// When an entry of that instant is out.
     pub fn end(&self, at: u64) -> u64 {

@@ -6,11 +6,11 @@
 //! read this counter, it is asked each time.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::Now;
+use crate::once::Once;
 
 /// How long the counter is followed, in microseconds.
 const FOLLOWED_US: u64 = 1_000;
@@ -58,13 +58,13 @@ impl Anchor {
 
     /// Asks the kernel; also, how many ticks that took: between them nobody knows where the counter was.
     fn take() -> (Self, u64) {
-        static OFFSET: OnceLock<u64> = OnceLock::new();
+        static OFFSET: Once<u64> = Once::new();
         let before = counter();
         let boot = clock_gettime(ClockId::Boottime);
         let gap = counter().wrapping_sub(before);
         let wall = clock_gettime(ClockId::Realtime);
         let (boot_us, wall) = (micros(boot), micros(wall));
-        let steady = boot_us + OFFSET.get_or_init(|| wall.saturating_sub(boot_us));
+        let steady = boot_us + OFFSET.get_or_make(|| wall.saturating_sub(boot_us));
         let fraction = ((boot.tv_nsec.unsigned_abs() % 1_000) << FRACTION) / 1_000;
         (Self { ticks: before.wrapping_add(gap / 2), at: Now { steady, wall }, fraction, ..Self::NONE }, gap)
     }
@@ -123,8 +123,8 @@ fn counter() -> u64 {
 /// Whether the kernel goes by this counter: then it runs evenly, through sleeps of the processor, and
 /// is the same on all of them.
 fn is_trusted() -> bool {
-    static TRUSTED: OnceLock<bool> = OnceLock::new();
-    *TRUSTED.get_or_init(|| {
+    static TRUSTED: Once<bool> = Once::new();
+    *TRUSTED.get_or_make(|| {
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         cfg!(all(target_arch = "x86_64", target_os = "linux", not(miri)))
             && std::fs::read(source).is_ok_and(|source| source.trim_ascii() == b"tsc")

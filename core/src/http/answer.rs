@@ -73,6 +73,8 @@ pub fn headers(
     unix_now: SystemTime,
 ) -> Vec<(&'static str, String)> {
     let mut fields = Vec::with_capacity(families.len() * 4 + 2);
+    // Where nobody decided there is nothing to tell of limits.
+    let families = if decision.is_by_rule() { &[] } else { families };
     for family in families {
         match family {
             Headers::Draft8 => structured(decision, naming, ";", &mut fields),

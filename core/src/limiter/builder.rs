@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::{Closing, Inner, Limiter};
-use crate::Result;
+use super::{Closing, Inner, Instead, Limiter};
 use crate::clock::Clock;
 use crate::failure::OnStoreFailure;
+use crate::limit::{Limit, MAX_COUNT};
 use crate::policy::Policy;
 use crate::receipt::ORIGIN_BITS;
 use crate::stats::Counters;
 use crate::store::Store;
+use crate::{Error, Result};
 
 /// Builds a [`Limiter`]; see [`Limiter::builder`].
 #[derive(Debug)]
@@ -19,11 +20,19 @@ pub struct LimiterBuilder {
     policy: Policy,
     store: Store,
     clock: Clock,
+    on_store_failure: OnStoreFailure,
+    instances: u64,
 }
 
 impl LimiterBuilder {
     pub(super) fn new(policy: Policy) -> Self {
-        Self { policy, store: Store::default(), clock: Clock::default() }
+        Self {
+            policy,
+            store: Store::default(),
+            clock: Clock::default(),
+            on_store_failure: OnStoreFailure::default(),
+            instances: 1,
+        }
     }
 
     /// Keeps the state in `store`.
@@ -40,23 +49,43 @@ impl LimiterBuilder {
         self
     }
 
-    /// Says what happens when the store fails.
+    /// Says what happens when a store elsewhere fails: by default
+    /// [`Local`](OnStoreFailure::Local).
     #[must_use]
-    pub fn on_store_failure(self, choice: OnStoreFailure) -> Self {
-        match choice {
-            OnStoreFailure::Raise => self,
-        }
+    pub fn on_store_failure(mut self, choice: OnStoreFailure) -> Self {
+        self.on_store_failure = choice;
+        self
+    }
+
+    /// How many processes share the store (1 unless told): while it fails, each admits that part of every
+    /// limit by itself. With 1 each admits all of it.
+    #[must_use]
+    pub fn instances(mut self, instances: u64) -> Self {
+        self.instances = instances;
+        self
     }
 
     /// The limiter. Nothing is started and no socket is opened.
     ///
     /// # Errors
-    /// None today; options that contradict each other will be refused here.
+    /// `invalid_argument` for a number of instances outside 1 to 2^32-1.
     pub fn build(self) -> Result<Limiter> {
-        let Self { policy, store, clock } = self;
+        let Self { policy, store, clock, on_store_failure, instances } = self;
+        if !(1..=MAX_COUNT).contains(&instances) {
+            return Err(Error::argument(format!("{instances} instances: it must be 1 to {MAX_COUNT}")));
+        }
+        let instead = (!store.is_local())
+            .then(|| {
+                let shares: Vec<Limit> = policy.limits().iter().map(|limit| limit.share(instances)).collect();
+                let own = shares.iter().map(Limit::apart).collect();
+                let (shares, own) = (Policy::new(shares)?, Policy::new(own)?);
+                Ok(Instead { choice: on_store_failure, instances, shares, own })
+            })
+            .transpose()?;
         Ok(Limiter {
             inner: Arc::new(Inner {
                 origin: origin(&policy, &store),
+                instead,
                 policy,
                 apart: Default::default(),
                 store,

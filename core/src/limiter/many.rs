@@ -5,7 +5,7 @@ use crate::clock::Time;
 use crate::decision::Decision;
 use crate::stats::Ended;
 use crate::store::charge::{Mode, Request, Verdict};
-use crate::told::BareDecision;
+use crate::told::{BareDecision, By};
 use crate::{Error, Result, key};
 
 impl Limiter {
@@ -43,19 +43,30 @@ impl Limiter {
                 .and_then(|()| key::check_cost(*cost))
                 .map_err(|error| named(index, &error))?;
         }
-        let Inner { policy, counters, origin, .. } = &*self.inner;
+        let Inner { policy, counters, origin, instead, .. } = &*self.inner;
         let buckets = policy.buckets();
         let requests = items.iter().map(|(key, cost)| Request { buckets, key: key.as_ref(), cost: *cost });
         let requests: Vec<Request<'_>> = requests.collect();
         let decide = |request: &Request<'_>, verdict: Verdict<'_>| {
-            BareDecision::new(request.cost, Mode::Acquire, verdict, *origin)
+            BareDecision::new(request.cost, Mode::Acquire, verdict, *origin, By::Store)
         };
-        let decided = self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide)?;
+        let mut decided = match self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide) {
+            Ok(decided) => decided,
+            Err(error) if instead.is_none() => return Err(error),
+            Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+        };
+        if let Some(instead) = instead {
+            let each = requests.iter().zip(decided);
+            let each = each.map(|(request, one)| {
+                let asked = (request.key, request.cost);
+                one.or_else(|error| self.instead_of_store(instead, error, asked, Mode::Acquire, time))
+            });
+            decided = each.collect();
+        }
         let mut each = decided.iter().enumerate();
         let Some(failed) = each.find_map(|(index, one)| Some(named(index, one.as_ref().err()?))) else {
-            let decisions = decided.into_iter().collect::<Result<Vec<_>>>()?;
-            decisions.iter().for_each(|decision| counters.count(self.tell(decision).ended()));
-            return Ok(decisions);
+            decided.iter().for_each(|one| self.count(one));
+            return decided.into_iter().collect();
         };
         counters.count(Ended::Error);
         // The last first, as a queue is left.

@@ -16,7 +16,7 @@ impl Limiter {
     /// leave, before its turn.
     ///
     /// # Errors
-    /// `closed`, and the store's errors.
+    /// `closed`, and the store's errors where those are to be [raised](crate::OnStoreFailure::Raise); else 0.
     pub fn refund(&self, decision: &Decision) -> Result<u64> {
         self.refund_bare_at(decision.key(), decision.bare(), self.read_clock()?)
     }
@@ -49,7 +49,8 @@ impl Limiter {
     /// refused or settled before.
     ///
     /// # Errors
-    /// `invalid_argument` for a cost outside 0 to 2^53, `closed`, and the store's errors.
+    /// `invalid_argument` for a cost outside 0 to 2^53, `closed`, and the store's errors where those are to be
+    /// [raised](crate::OnStoreFailure::Raise).
     pub fn commit(&self, decision: &Decision, actual: u64) -> Result<()> {
         self.commit_bare_at(decision.key(), decision.bare(), actual, self.read_clock()?)
     }
@@ -95,8 +96,10 @@ impl Limiter {
         if group.charges.is_empty() {
             return Ok(());
         }
-        let outcomes = self.inner.store.decide(std::slice::from_ref(&group), Mode::Charge, time)?;
-        outcomes.into_iter().try_for_each(|outcome| outcome.map(|_| ()))
+        let outcomes = self.inner.store.decide(std::slice::from_ref(&group), Mode::Charge, time);
+        let charged =
+            outcomes.and_then(|outcomes| outcomes.into_iter().try_for_each(|outcome| outcome.map(|_| ())));
+        self.or_nothing(charged)
     }
 
     /// Ends the leases that an admitted decision of this limiter took (`concurrency`); what its other
@@ -104,7 +107,7 @@ impl Limiter {
     /// refused, took no lease, was released before, or whose leases have expired.
     ///
     /// # Errors
-    /// `closed`, and the store's errors.
+    /// `closed`, and the store's errors where those are to be [raised](crate::OnStoreFailure::Raise); else 0.
     pub fn release(&self, decision: &Decision) -> Result<u64> {
         self.release_bare_at(decision.key(), decision.bare(), self.read_clock()?)
     }
@@ -175,8 +178,8 @@ impl Limiter {
         if units == 0 {
             return Ok(Given::new());
         }
-        let given =
-            self.inner.store.refund(&Refund { charges: &group.charges, receipt, undo: false }, time)?;
+        let given = self.inner.store.refund(&Refund { charges: &group.charges, receipt, undo: false }, time);
+        let given = self.or_nothing(given)?;
         self.inner.counters.refunded(given.iter().copied().max().unwrap_or(0));
         Ok(given)
     }

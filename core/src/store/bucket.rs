@@ -1,7 +1,7 @@
 //! The identity of a bucket: which limit it belongs to, in every store.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use siphasher::sip128::{Hash128, SipHasher13};
 
@@ -50,12 +50,23 @@ impl Bucket {
 
 impl Fingerprint {
     pub fn of(bytes: &[u8]) -> Self {
-        static SEED: OnceLock<(u64, u64)> = OnceLock::new();
-        let random = || RandomState::new().build_hasher().finish();
-        let (first, second) = *SEED.get_or_init(|| (random(), random()));
+        static SEED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+        let [first, second] = SEED.each_ref().map(|half| match half.load(Ordering::Relaxed) {
+            0 => drawn(half),
+            half => half,
+        });
         let Hash128 { h1, h2 } = SipHasher13::new_with_keys(first, second).hash(bytes);
         Self { high: h1, low: h2 }
     }
+}
+
+/// A half of the seed, drawn when it is first needed: by the first of those who do, and nobody waits for him,
+/// since he may be missing in a child.
+#[cold]
+fn drawn(half: &AtomicU64) -> u64 {
+    let random = RandomState::new().build_hasher().finish().max(1);
+    half.compare_exchange(0, random, Ordering::Relaxed, Ordering::Relaxed)
+        .map_or_else(|first| first, |_| random)
 }
 
 /// `t5/60`: a letter for the algorithm, then its name (and what must not change under a name), or

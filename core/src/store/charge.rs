@@ -94,6 +94,7 @@ impl Charge<'_> {
         mode != Mode::Peek && self.cost > 0
     }
 
+    #[cfg(feature = "redis")]
     pub fn never_admitted(&self) -> bool {
         self.bucket.limit().never_admits(self.cost)
     }

@@ -11,10 +11,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use super::bucket::Fingerprint;
+use super::bucket::{Bucket, Fingerprint};
 use super::charge::Charge;
 use super::fork::{self, Held, Lockable};
 use super::{Contents, Given, Refund};
+use crate::algorithm::Seen;
 use crate::clock::{self, Now, Time};
 use crate::{Error, ErrorKind, Result};
 use bounds::{Bounds, Settings};
@@ -65,6 +66,12 @@ pub(super) fn open(rest: &str) -> Result<Arc<MemoryStore>> {
 }
 
 impl MemoryStore {
+    /// A store of at most so many keys.
+    #[cfg(feature = "redis")]
+    pub fn bounded(max_keys: usize) -> Arc<Self> {
+        Self::new(Settings { max_keys, ..Settings::default() })
+    }
+
     /// A store of its own, as `memory:` says.
     pub fn own() -> Arc<Self> {
         Self::new(Settings::default())
@@ -80,6 +87,22 @@ impl MemoryStore {
         });
         fork::watch(&store);
         store
+    }
+
+    /// Keeps, as the shares of one of `instances`, what was seen of the whole elsewhere.
+    pub fn put(&self, shares: &[Bucket], key: &[u8], seen: &[Seen], instances: u64, time: Time) {
+        let key = Fingerprint::of(key);
+        let mut locked = self.stripe(key).lock();
+        let now = locked.time(time, clock::resolve(time));
+        let table = locked.of(time);
+        for (share, seen) in shares.iter().zip(seen) {
+            let at = share.with_key(key);
+            match (share.algorithm().share_of(seen, instances), table.get_mut(at)) {
+                (Some(state), Some(stored)) => *stored = state,
+                (Some(state), None) => table.insert(at, state, (time, now), &self.bounds),
+                (None, _) => table.remove(at, &self.bounds),
+            }
+        }
     }
 
     /// Gives back what a receipt says; the units that each of the charges gave back.

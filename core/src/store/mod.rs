@@ -6,13 +6,16 @@ mod fork;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "redis")]
+mod refusals;
 
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::clock::Time;
+use crate::clock::{self, Now, Time};
+use crate::health::Health;
 use crate::receipt::Receipt;
 use crate::{Error, ErrorKind, Result};
 use charge::{Charge, Group, Mode, Outcomes, Request, Verdict};
@@ -28,6 +31,26 @@ pub(crate) struct Refund<'a> {
 
 /// The units that each charge of a refund gave back.
 pub(crate) type Given = SmallVec<[u64; 2]>;
+
+/// What decides in this process while a store elsewhere does not.
+pub(crate) struct StandIn<'a> {
+    pub memory: &'a MemoryStore,
+    /// The store's time, as it is now as far as this process knows.
+    pub time: Time,
+    /// How long until someone looks for the store again.
+    pub probe_after_us: u64,
+}
+
+impl StandIn<'_> {
+    pub fn now(&self) -> Now {
+        clock::resolve(self.time)
+    }
+}
+
+#[cfg(feature = "redis")]
+pub(crate) use redis::driver::Driver as LoopStore;
+#[cfg(feature = "redis")]
+pub use redis::driver::Watch;
 
 /// What a store in this process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +76,13 @@ impl Store {
     /// - `memory:` is this store's own; `memory:NAME` is shared by all who name it in this process. The
     ///   parameters are `max_keys` (1 000 000) and `when_full`: what happens to a new key when that many
     ///   live ones are kept, `evict_least_indebted` (the default) or `refuse` (the error `store_full`).
-    /// - `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]` and `redis+unix:///PATH` (or `valkey` in place
-    ///   of `redis`), with the parameters `prefix` (default `mirab`), `timeout_ms` (a decision's
-    ///   deadline, 50), `connect_timeout_ms` (the process's first connection, 500) and `pool` (idle
-    ///   connections kept, 16).
+    /// - `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`, `rediss://` for TLS, and
+    ///   `redis+unix://[[USER]:PASSWORD@]/PATH` (or `valkey` in place of `redis`). The parameters are
+    ///   `prefix` (default `mirab`), `hash_keys` (a secret under which the identities in keys are hashed),
+    ///   `timeout_ms` (a decision's deadline, 50), `connect_timeout_ms` (a process's first connection,
+    ///   500), `pool` (round trips under way at once, 4), `db` (a socket's database), `password_env` and
+    ///   `password_file` (where the password is, read for each connection), and for TLS `tls_ca`,
+    ///   `tls_cert` and `tls_key` (files: whom to trust, the client's own certificate and key).
     ///
     /// # Errors
     /// `invalid_uri` for what is malformed or unknown, `unsupported` for what this build lacks.
@@ -73,13 +99,26 @@ impl Store {
             "redis" | "redis+unix" | "valkey" | "valkey+unix" => Err(Error::unsupported(format!(
                 "a store of scheme {scheme:?}: this build lacks the feature \"redis\""
             ))),
-            "rediss" | "valkeys" | "redis+sentinel" | "redis+cluster" | "shm" => {
+            #[cfg(feature = "tls")]
+            "rediss" | "valkeys" => redis::open(uri).map(Backend::Redis).map(Self),
+            #[cfg(not(feature = "tls"))]
+            "rediss" | "valkeys" => Err(Error::unsupported(format!(
+                "a store of scheme {scheme:?}: this build lacks the feature \"tls\""
+            ))),
+            "redis+sentinel" | "redis+cluster" | "shm" => {
                 Err(Error::unsupported(format!("a store of scheme {scheme:?} is not in this release")))
             }
-            _ => Err(Error::new(
-                ErrorKind::InvalidUri,
-                format!("a store of scheme {scheme:?}: it must be memory: or redis://HOST"),
-            )),
+            _ => {
+                // What stands before an `@` may be a password.
+                let scheme = if rest.starts_with("//") || !uri.contains('@') { scheme } else { "…" };
+                Err(Error::new(
+                    ErrorKind::InvalidUri,
+                    format!(
+                        "a store of scheme {scheme:?}: it must be memory:, redis://HOST, rediss://HOST or \
+                         redis+unix:///PATH"
+                    ),
+                ))
+            }
         }
     }
 
@@ -119,11 +158,7 @@ impl Store {
             Backend::Memory(store) => store.decide_request(request, mode, time, answer),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => {
-                let group = Group { charges: request.charges().collect() };
-                match store.decide(&[group], mode, time)?.pop() {
-                    Some(outcome) => Ok(answer(outcome?.verdict())),
-                    None => Err(Error::new(ErrorKind::Internal, "the store gave no answer")),
-                }
+                store.decide_request(request, mode, time).map(|outcome| answer(outcome.verdict()))
             }
         }
     }
@@ -195,6 +230,48 @@ impl Store {
         }
     }
 
+    /// What decides in the place of a store elsewhere; none for one in this process.
+    #[cfg_attr(not(feature = "redis"), expect(unused_variables))]
+    pub(crate) fn stand_in(&self, time: Time) -> Option<StandIn<'_>> {
+        match &self.0 {
+            Backend::Memory(_) => None,
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => Some(store.stand_in(time)),
+        }
+    }
+
+    /// What drives it in an event loop; none for a store in this process, which never waits.
+    #[cfg(feature = "redis")]
+    pub(crate) fn in_a_loop<T>(&self) -> Result<Option<LoopStore<T>>> {
+        match &self.0 {
+            Backend::Memory(_) => Ok(None),
+            Backend::Redis(store) => redis::driver::Driver::new(store).map(Some),
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_driven_by<T>(&self, driver: &LoopStore<T>) -> bool {
+        matches!(&self.0, Backend::Redis(store) if driver.is_of(store))
+    }
+
+    /// How it is, asked now.
+    pub(crate) fn health(&self) -> Health {
+        match &self.0 {
+            Backend::Memory(_) => Health::local("memory:"),
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.health(),
+        }
+    }
+
+    /// The oldest of what an operator should know and was not told yet.
+    pub(crate) fn next_news(&self) -> Option<String> {
+        match &self.0 {
+            Backend::Memory(_) => None,
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.next_news(),
+        }
+    }
+
     /// What is kept in this process; none where the state lives elsewhere.
     pub(crate) fn contents(&self) -> Option<Contents> {
         match &self.0 {
@@ -242,7 +319,7 @@ mod tests {
     fn unknown_and_later_schemes_are_told_apart() {
         let kind = |uri| Store::open(uri).unwrap_err().kind();
         assert_eq!(kind("shm:web"), ErrorKind::Unsupported);
-        assert_eq!(kind("rediss://h"), ErrorKind::Unsupported);
+        assert_eq!(kind("redis+sentinel://h"), ErrorKind::Unsupported);
         for uri in [
             "",
             "mongodb://h",
@@ -254,6 +331,8 @@ mod tests {
         ] {
             assert_eq!(kind(uri), ErrorKind::InvalidUri, "{uri}");
         }
+        let without_scheme = Store::open("hunter2@127.0.0.1:6379").unwrap_err().to_string();
+        assert!(!without_scheme.contains("hunter2"), "{without_scheme}");
     }
 
     #[test]

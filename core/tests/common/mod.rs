@@ -1,12 +1,16 @@
 //! What the integration tests share.
 #![allow(dead_code, missing_docs)]
 
+pub mod certificates;
+pub mod load;
 pub mod relay;
+pub mod server;
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use mirab::{Limiter, ManualClock, Policy, Store};
+use mirab::{Limiter, ManualClock, OnStoreFailure, Policy, Store};
 
 /// The address of the private Redis of this run.
 pub fn server() -> String {
@@ -31,7 +35,17 @@ pub fn redis_store() -> (Store, String) {
 pub fn limiter(policy: &str, store: &Store, at_us: u64) -> (Limiter, ManualClock) {
     let clock = ManualClock::new(at_us).unwrap();
     let builder = Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone());
-    (builder.clock(clock.clone()).build().unwrap(), clock)
+    (builder.clock(clock.clone()).on_store_failure(OnStoreFailure::Raise).build().unwrap(), clock)
+}
+
+/// Says what was measured, also where the output of tests that pass is kept back.
+pub fn say(what: std::fmt::Arguments<'_>) {
+    std::io::stdout().write_all(format!("{what}\n").as_bytes()).unwrap();
+}
+
+/// A number that the environment may set.
+pub fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// A connection to the private Redis, to look behind the store.

@@ -40,7 +40,7 @@ impl MemoryStore {
         groups.iter().map(|group| self.decide_group(group, mode, time)).collect()
     }
 
-    pub(super) fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
+    pub fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
         let read = clock::resolve(time);
         let addresses = self.addresses(&group.charges);
         let mut locked = self.lock(&addresses);

@@ -1,36 +1,39 @@
-//! What a client's or a server's error is to us.
-
-use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
+//! What a server's error is to us.
 
 use crate::ErrorKind;
 
 /// The kind of an error that is not about a value.
-pub(super) fn kind(error: &RedisError) -> ErrorKind {
-    if error.is_timeout() {
-        return ErrorKind::StoreTimeout;
-    }
-    match error.kind() {
-        Kind::AuthenticationFailed | Kind::Server(ServerErrorKind::NoPerm) => ErrorKind::StoreDenied,
-        _ => match error.code() {
-            Some("NOAUTH" | "WRONGPASS" | "NOPERM") => ErrorKind::StoreDenied,
-            Some("OOM") => ErrorKind::StoreFull,
-            _ if error.detail().is_some_and(denied_in_a_script) => ErrorKind::StoreDenied,
-            _ => ErrorKind::StoreUnavailable,
-        },
+pub(super) fn kind(error: &str) -> ErrorKind {
+    match code(error) {
+        "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" => ErrorKind::StoreDenied,
+        "OOM" => ErrorKind::StoreFull,
+        // Before users had names, a wrong password was told so.
+        "ERR" if error.contains("invalid password") || error.contains("AUTH <password>") => {
+            ErrorKind::StoreDenied
+        }
+        _ if DENIED_IN_A_SCRIPT.iter().any(|text| error.contains(text)) => ErrorKind::StoreDenied,
+        _ if error.contains("-OOM ") || error.contains("used memory > 'maxmemory'") => ErrorKind::StoreFull,
+        _ => ErrorKind::StoreUnavailable,
     }
 }
 
-/// What is told of an error, in one line.
-pub(super) fn text(error: &RedisError) -> String {
-    let text = error.to_string();
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match error.kind() {
-        Kind::Parse => format!("what answers there is not a Redis ({line})"),
-        _ => line,
-    }
+/// The first word of an error.
+pub(super) fn code(error: &str) -> &str {
+    error.split([' ', '\r', '\n']).next().unwrap_or("")
+}
+
+/// Whether it says that this connection will not decide, while another one might: the server became a
+/// replica, or wants to know anew who asks.
+pub(super) fn is_elsewhere(error: &str) -> bool {
+    matches!(code(error), "READONLY" | "MASTERDOWN" | "NOAUTH")
+        || error.contains("-READONLY ")
+        || error.contains("against a read only replica")
 }
 
 /// Before they had a code, missing rights of a script were told in a sentence only.
-fn denied_in_a_script(detail: &str) -> bool {
-    ["The user executing the script can't", "ACL failure in script"].iter().any(|text| detail.contains(text))
+const DENIED_IN_A_SCRIPT: [&str; 2] = ["The user executing the script can't", "ACL failure in script"];
+
+/// An error in one line.
+pub(super) fn line(error: &str) -> String {
+    error.split_whitespace().collect::<Vec<_>>().join(" ")
 }

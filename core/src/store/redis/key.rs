@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::uri::Settings;
 use crate::clock::Time;
 use crate::receipt::Lease;
 use crate::store::bucket::encode;
@@ -14,20 +15,21 @@ const MAX_PLAIN: usize = 128;
 
 /// The key of a bucket: `<prefix>1:{<key>}<id>`, or `<prefix>1t:{<key>}<id>` under a given clock,
 /// whose times must never be read under a real one. The braces are the hash tag.
-pub(super) fn text(prefix: &str, key: &[u8], id: &str, time: Time) -> String {
+pub(super) fn text(settings: &Settings, key: &[u8], id: &str, time: Time) -> String {
+    let Settings { prefix, hash_keys, .. } = settings;
     let space = if time.given().is_some() { "1t:{" } else { "1:{" };
     let mut text =
         String::with_capacity(prefix.len() + space.len() + key.len().min(MAX_PLAIN) + id.len() + 8);
     text.push_str(prefix);
     text.push_str(space);
     let start = text.len();
-    if key.len() <= MAX_PLAIN {
+    if key.len() <= MAX_PLAIN && hash_keys.is_none() {
         encode(key, &mut text);
     }
-    if key.len() > MAX_PLAIN || text.len() - start > MAX_PLAIN {
+    if key.len() > MAX_PLAIN || hash_keys.is_some() || text.len() - start > MAX_PLAIN {
         text.truncate(start);
         text.push('~');
-        text.push_str(&hashed(key));
+        text.push_str(&hashed(hash_keys.as_deref().unwrap_or("mirab key"), key));
     }
     text.push('}');
     text.push_str(id);
@@ -40,11 +42,11 @@ pub(super) fn lease(id: Lease, units: u64) -> String {
     if units == 1 { id } else { format!("{id}:{units}") }
 }
 
-/// 128 bits of an HMAC-SHA-256, in 22 characters. Its key only separates it from other uses of the
-/// hash: every process and language must find the same text.
-fn hashed(key: &[u8]) -> String {
-    let mac =
-        Hmac::<Sha256>::new_from_slice(b"mirab key").map(|mac| mac.chain_update(key).finalize().into_bytes());
+/// 128 bits of an HMAC-SHA-256, in 22 characters: every process and language must find the same text.
+/// Without a secret its key only separates it from other uses of the hash.
+fn hashed(secret: &str, key: &[u8]) -> String {
+    let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+        .map(|mac| mac.chain_update(key).finalize().into_bytes());
     mac.map_or_else(|_| String::new(), |digest| URL_SAFE_NO_PAD.encode(&digest[..16]))
 }
 
@@ -53,14 +55,15 @@ mod tests {
     use super::*;
 
     fn real(key: &[u8]) -> String {
-        text("mirab", key, "", Time::STORE)
+        text(&Settings::parse("redis://h").unwrap(), key, "", Time::STORE)
     }
 
     #[test]
     fn texts_are_pinned() {
         assert_eq!(real(b"user:42"), "mirab1:{user:42}");
         assert_eq!(real(b"a{b}%\0 \xff"), "mirab1:{a%7Bb%7D%25%00%20%FF}");
-        assert_eq!(text("x", b"k", "t5/60", Time::given_us(0).unwrap()), "x1t:{k}t5/60");
+        let x = Settings::parse("redis://h?prefix=x").unwrap();
+        assert_eq!(text(&x, b"k", "t5/60", Time::given_us(0).unwrap()), "x1t:{k}t5/60");
         assert_eq!(real(&[b'a'; 128]), format!("mirab1:{{{}}}", "a".repeat(128)));
         assert_eq!(real(&[b'a'; 129]), "mirab1:{~y8MYURPFeRPIG7_akBAMew}");
     }

@@ -1,9 +1,8 @@
 //! The script: put together from the parts that a call needs, its arguments and its answer.
 
-use std::sync::OnceLock;
-
-use redis::{Cmd, Value};
 use smallvec::SmallVec;
+
+use super::wire::{Args, Reply};
 
 use crate::algorithm::fixed_window::{FixedWindow, Window, Windows};
 use crate::algorithm::interval::Span;
@@ -12,6 +11,7 @@ use crate::algorithm::sliding_window::Pair;
 use crate::algorithm::token_bucket::Tat;
 use crate::algorithm::{Algorithm, Seen, Tally};
 use crate::clock::{MAX_TIME_US, Now, Time};
+use crate::once::Once;
 use crate::receipt::Lease;
 use crate::store::charge::{Charge, Group, Mode, Outcome};
 use crate::store::{Given, Refund};
@@ -35,26 +35,45 @@ impl Program {
         Self { digest: redis::Script::new(&source).get_hash().to_owned(), source }
     }
 
-    /// The script that decides these groups.
-    pub fn deciding(groups: &[Group<'_>]) -> &'static Self {
-        static PROGRAMS: [OnceLock<Program>; 1 << Part::COUNT] =
-            [const { OnceLock::new() }; 1 << Part::COUNT];
-        let set = Part::set(groups.iter().flat_map(|group| &group.charges));
-        PROGRAMS[set].get_or_init(|| Self::new(Part::assemble(set, Part::DECIDE)))
+    /// The script that decides with these parts.
+    pub fn deciding(parts: usize) -> &'static Self {
+        static PROGRAMS: [Once<Program>; 1 << Part::COUNT] = [const { Once::new() }; 1 << Part::COUNT];
+        PROGRAMS[parts].get_or_make(|| Self::new(Part::assemble(parts, Part::DECIDE)))
     }
 
     /// The script that gives back what these charges took.
     pub fn refunding(charges: &[Charge<'_>]) -> &'static Self {
-        static PROGRAMS: [OnceLock<Program>; 1 << Part::COUNT] =
-            [const { OnceLock::new() }; 1 << Part::COUNT];
+        static PROGRAMS: [Once<Program>; 1 << Part::COUNT] = [const { Once::new() }; 1 << Part::COUNT];
         let set = Part::set(charges.iter());
-        PROGRAMS[set].get_or_init(|| Self::new(Part::assemble(set, Part::REFUND)))
+        PROGRAMS[set].get_or_make(|| Self::new(Part::assemble(set, Part::REFUND)))
     }
 
     /// The script that blocks a key.
     pub fn blocking() -> &'static Self {
-        static PROGRAM: OnceLock<Program> = OnceLock::new();
-        PROGRAM.get_or_init(|| Self::new(Part::assemble(0, include_str!("lua/block.lua"))))
+        static PROGRAM: Once<Program> = Once::new();
+        PROGRAM.get_or_make(|| Self::new(Part::assemble(0, include_str!("lua/block.lua"))))
+    }
+}
+
+/// The parts of the script that these groups need.
+pub(super) fn parts(groups: &[Group<'_>]) -> usize {
+    Part::set(groups.iter().flat_map(|group| &group.charges))
+}
+
+/// How many numbers are told of each group that was decided.
+pub(super) fn told(groups: &[Group<'_>]) -> SmallVec<[usize; 1]> {
+    groups
+        .iter()
+        .map(|group| group.charges.iter().map(|charge| width(charge.bucket.algorithm())).sum())
+        .collect()
+}
+
+fn width(algorithm: &Algorithm) -> usize {
+    match algorithm {
+        Algorithm::TokenBucket(_) | Algorithm::LeakyBucket(_) | Algorithm::FixedWindow(_) => 2,
+        Algorithm::SlidingWindow(_) => 3,
+        Algorithm::SlidingLog(_) | Algorithm::SlidingBuckets(_) | Algorithm::Concurrency(_) => 4,
+        Algorithm::Deny | Algorithm::Unlimited => 0,
     }
 }
 
@@ -135,10 +154,10 @@ enum Order {
 }
 
 /// What all scripts are given first.
-pub(super) fn time_arguments(command: &mut Cmd, time: Time) {
+pub(super) fn time_arguments(command: &mut Args, time: Time) {
     match time.given() {
         Some(us) => command.arg(us).arg(GIVEN_MARGIN_MS),
-        None => command.arg(-1).arg(MARGIN_MS),
+        None => command.arg("-1").arg(MARGIN_MS),
     };
 }
 
@@ -147,15 +166,13 @@ pub(super) struct Call<'a, 'b> {
     pub groups: &'a [Group<'b>],
     pub leases: &'a [Lease],
     pub mode: Mode,
-    pub time: Time,
     /// About what time it is there: the windows of a calendar around it are sent.
     pub near: u64,
 }
 
 impl Call<'_, '_> {
-    /// Adds the script's arguments behind its keys.
-    pub fn arguments(&self, command: &mut Cmd) {
-        time_arguments(command, self.time);
+    /// Adds the groups' arguments.
+    pub fn arguments(&self, command: &mut Args) {
         for (group, &lease) in self.groups.iter().zip(self.leases) {
             let order = match self.mode {
                 Mode::Peek => Order::Ask,
@@ -163,7 +180,7 @@ impl Call<'_, '_> {
                 Mode::Acquire => Order::Take,
                 Mode::Charge => Order::Charge,
             };
-            command.arg(group.keys().len()).arg(stored(group).count()).arg(order as u8);
+            command.arg(group.keys().len()).arg(stored(group).count()).arg(order as usize);
             for charge in stored(group) {
                 // What can never pass is refused anyway, and what is taken without asking is at most that.
                 let cost = charge.cost.min(charge.bucket.algorithm().capacity());
@@ -174,7 +191,7 @@ impl Call<'_, '_> {
 }
 
 /// Adds the arguments of the refunding script behind its keys.
-pub(super) fn refund_arguments(command: &mut Cmd, refund: &Refund<'_>, time: Time, near: u64) {
+pub(super) fn refund_arguments(command: &mut Args, refund: &Refund<'_>, time: Time, near: u64) {
     time_arguments(command, time);
     let receipt = &refund.receipt;
     for charge in refund.charges {
@@ -192,7 +209,7 @@ pub(super) fn stored<'a, 'b>(group: &'b Group<'a>) -> impl Iterator<Item = &'b C
 }
 
 fn charge_arguments(
-    command: &mut Cmd,
+    command: &mut Args,
     charge: &Charge<'_>,
     cost: u64,
     lease: Lease,
@@ -206,7 +223,7 @@ fn charge_arguments(
             let span = bucket.interval.times(cost.min(bucket.capacity));
             command.arg("t").arg(cost).arg(span.whole).arg(span.fraction);
             command.arg(bucket.full.whole).arg(bucket.full.fraction).arg(bucket.interval.q);
-            command.arg((queues && matches!(algorithm, Algorithm::LeakyBucket(_))) as u8);
+            command.arg(queues && matches!(algorithm, Algorithm::LeakyBucket(_)));
         }
         Algorithm::FixedWindow(it) => {
             fixed_window(command, it, cost, near);
@@ -227,7 +244,7 @@ fn charge_arguments(
     }
 }
 
-fn fixed_window(command: &mut Cmd, window: &FixedWindow, cost: u64, near: u64) {
+fn fixed_window(command: &mut Args, window: &FixedWindow, cost: u64, near: u64) {
     let digits = match window.windows {
         Windows::Clock => digits(MAX_TIME_US / window.period_us),
         Windows::First => START_DIGITS,
@@ -241,7 +258,7 @@ fn fixed_window(command: &mut Cmd, window: &FixedWindow, cost: u64, near: u64) {
         }
     };
     let first = window.windows == Windows::First;
-    command.arg("f").arg(cost).arg(window.limit).arg(window.period_us).arg(first as u8).arg(digits);
+    command.arg("f").arg(cost).arg(window.limit).arg(window.period_us).arg(first).arg(digits);
 }
 
 /// The script's answer to one group.
@@ -255,15 +272,12 @@ pub(super) enum Answer {
 
 /// Reads the script's answers; none when they have another shape.
 pub(super) fn answers(
-    value: &Value,
+    reply: &Reply,
     groups: &[Group<'_>],
     leases: &[Lease],
 ) -> Option<SmallVec<[Answer; 1]>> {
-    let Value::Array(items) = value else { return None };
-    let mut numbers = items.iter().map_while(|item| match item {
-        Value::Int(number) => Some(*number),
-        _ => None,
-    });
+    let Reply::Integers(numbers) = reply else { return None };
+    let mut numbers = numbers.iter().copied();
     let now = u64::try_from(numbers.next()?).ok()?;
     let now = Now { steady: now, wall: now };
     let mut answers = SmallVec::new();
@@ -296,12 +310,9 @@ pub(super) fn answers(
 
 /// Reads the refunding script's answer: the units that each charge gave back, or which of them has a
 /// value that is not ours.
-pub(super) fn given(value: &Value, refund: &Refund<'_>) -> Option<Result<Given, usize>> {
-    let Value::Array(items) = value else { return None };
-    let mut numbers = items.iter().map_while(|item| match item {
-        Value::Int(number) => Some(*number),
-        _ => None,
-    });
+pub(super) fn given(reply: &Reply, refund: &Refund<'_>) -> Option<Result<Given, usize>> {
+    let Reply::Integers(numbers) = reply else { return None };
+    let mut numbers = numbers.iter().copied();
     let now = u64::try_from(numbers.next()?).ok()?;
     let mut given = Given::new();
     let mut corrupt = None;

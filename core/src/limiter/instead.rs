@@ -1,0 +1,194 @@
+//! Deciding in the store's place while it does not.
+
+use smallvec::SmallVec;
+
+use super::{Inner, Limiter};
+use crate::algorithm::{Seen, Tally};
+use crate::clock::{Now, Time};
+use crate::failure::OnStoreFailure;
+use crate::policy::Policy;
+use crate::stats::Ended;
+use crate::store::StandIn;
+use crate::store::bucket::Bucket;
+use crate::store::charge::{Charge, Group, Mode, Request, Verdict};
+use crate::told::{BareDecision, By};
+use crate::{Error, Result};
+
+/// What a limiter on a store elsewhere does when that fails.
+#[derive(Debug)]
+pub(super) struct Instead {
+    pub choice: OnStoreFailure,
+    pub instances: u64,
+    /// The shares of the policy's limits that one instance admits by itself, from where the store was last
+    /// seen.
+    pub shares: Policy,
+    /// The same shares, of what was admitted in the store's place alone: a store that comes and goes knows
+    /// nothing of that, and would hand out each share again and again.
+    pub own: Policy,
+}
+
+impl Limiter {
+    /// Asks a store elsewhere, and decides in its place when it fails.
+    pub(super) fn decide_elsewhere(
+        &self,
+        instead: &Instead,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        let request = self.request(key, cost)?;
+        let Inner { origin, store, .. } = &*self.inner;
+        let asked = store.decide_request(&request, mode, time, |verdict| {
+            self.saw(instead, &request, &verdict, time);
+            BareDecision::new(cost, mode, verdict, *origin, By::Store)
+        });
+        let decided = asked.or_else(|error| self.instead_of_store(instead, error, (key, cost), mode, time));
+        if mode == Mode::Acquire {
+            self.count(&decided);
+        }
+        decided
+    }
+
+    /// What a store elsewhere has decided, or what is decided in its place.
+    #[cfg(feature = "redis")]
+    pub(crate) fn decided_elsewhere(
+        &self,
+        outcome: Result<crate::store::charge::Outcome>,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        let Inner { origin, instead, policy, .. } = &*self.inner;
+        let decided = match (outcome, instead) {
+            (Ok(outcome), _) => {
+                let verdict = outcome.verdict();
+                if let Some(instead) = instead {
+                    let request = Request { buckets: policy.buckets(), key, cost };
+                    self.saw(instead, &request, &verdict, time);
+                }
+                Ok(BareDecision::new(cost, mode, verdict, *origin, By::Store))
+            }
+            (Err(error), Some(instead)) => self.instead_of_store(instead, error, (key, cost), mode, time),
+            (Err(error), None) => Err(error),
+        };
+        if mode == Mode::Acquire {
+            self.count(&decided);
+        }
+        decided
+    }
+
+    /// Decides in the place of a store that failed with `error`; the error itself where nobody is to.
+    #[cold]
+    pub(super) fn instead_of_store(
+        &self,
+        instead: &Instead,
+        error: Error,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        let stand_in = self.inner.store.stand_in(time);
+        let Some(stand_in) = stand_in.filter(|_| OnStoreFailure::is_failure(error.kind())) else {
+            return Err(error);
+        };
+        match instead.choice {
+            OnStoreFailure::Raise => Err(error),
+            OnStoreFailure::Local => self.locally(&stand_in, instead, (key, cost), mode),
+            OnStoreFailure::Open => Ok(self.by_rule(true, stand_in.now(), 0, cost, mode)),
+            OnStoreFailure::Closed => {
+                Ok(self.by_rule(false, stand_in.now(), stand_in.probe_after_us.max(1), cost, mode))
+            }
+        }
+    }
+
+    /// What a store gave back, or charged later: nothing where it failed and nobody is to be troubled.
+    pub(super) fn or_nothing<T: Default>(&self, done: Result<T>) -> Result<T> {
+        match (&self.inner.instead, done) {
+            (Some(Instead { choice, .. }), Err(error))
+                if *choice != OnStoreFailure::Raise && OnStoreFailure::is_failure(error.kind()) =>
+            {
+                Ok(T::default())
+            }
+            (_, done) => done,
+        }
+    }
+
+    /// Counts how a decision ended.
+    pub(super) fn count(&self, decided: &Result<BareDecision>) {
+        let counters = &self.inner.counters;
+        match decided {
+            Ok(bare) => {
+                let told = self.tell(bare);
+                counters.count(told.ended());
+                if told.degraded() {
+                    counters.count(Ended::Degraded);
+                }
+            }
+            Err(_) => counters.count(Ended::Error),
+        }
+    }
+
+    /// Keeps what the store was seen to say, so that the share goes on from there.
+    fn saw(&self, instead: &Instead, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
+        let Instead { choice: OnStoreFailure::Local, instances, shares, .. } = instead else { return };
+        let Some(stand_in) = self.inner.store.stand_in(time) else { return };
+        if request.buckets.len() == verdict.seen.len() && !matches!(verdict.seen, [Seen::Blocked(_)]) {
+            stand_in.memory.put(shares.buckets(), request.key, verdict.seen, *instances, stand_in.time);
+        }
+    }
+
+    /// Forgets what this process has seen and admitted of a key.
+    pub(super) fn forget_here(&self, key: &[u8], time: Time) {
+        if let Some(Instead { choice: OnStoreFailure::Local, shares, own, .. }) = &self.inner.instead
+            && let Some(stand_in) = self.inner.store.stand_in(time)
+        {
+            for policy in [shares, own] {
+                stand_in.memory.reset(&policy.group(key, 0).charges, stand_in.time);
+            }
+        }
+    }
+
+    fn locally(
+        &self,
+        stand_in: &StandIn<'_>,
+        Instead { shares, own, .. }: &Instead,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+    ) -> Result<BareDecision> {
+        let never = self.inner.policy.limits().iter().any(|limit| limit.never_admits(cost));
+        let (by, mode_here) = if never { (By::LocalNever, Mode::Peek) } else { (By::Local, mode) };
+        let cost_of = |share: &Bucket| if never { cost } else { cost.min(share.limit().capacity()) };
+        let both = shares.buckets().iter().chain(own.buckets());
+        let charges = both.map(|bucket| Charge { bucket, key, cost: cost_of(bucket) }).collect();
+        let outcome = stand_in.memory.decide_group(&Group { charges }, mode_here, stand_in.time)?;
+        let (of_shares, of_own) = outcome.seen.split_at(shares.buckets().len().min(outcome.seen.len()));
+        let stricter = |((share, &one), &other): ((&Bucket, &Seen), &Seen)| {
+            let (algorithm, cost) = (share.algorithm(), cost_of(share));
+            let strict = |seen: &Seen| {
+                let wait = if outcome.admitted { 0 } else { algorithm.retry_after(seen, outcome.now, cost) };
+                (wait, u64::MAX - algorithm.measure(seen, outcome.now).remaining)
+            };
+            if strict(&other) > strict(&one) { other } else { one }
+        };
+        let seen: SmallVec<[Seen; 4]> =
+            shares.buckets().iter().zip(of_shares).zip(of_own).map(stricter).collect();
+        let verdict = Verdict::new(outcome.admitted && !never, outcome.now, &seen);
+        Ok(BareDecision::new(cost, mode, verdict, self.inner.origin, by))
+    }
+
+    /// The answer to everybody, which says nothing of what is left.
+    fn by_rule(&self, admitted: bool, now: Now, wait: u64, cost: u64, mode: Mode) -> BareDecision {
+        let policy = &self.inner.policy;
+        let end = now.steady + wait;
+        let seen = policy.limits().iter().map(|limit| {
+            if admitted {
+                return limit.algorithm().nothing(now);
+            }
+            let used = u32::try_from(limit.capacity()).unwrap_or(u32::MAX);
+            Seen::Tally(Tally { used, next_end: end, last_end: end, needed_end: end })
+        });
+        let seen: SmallVec<[Seen; 4]> = seen.collect();
+        let verdict = Verdict::new(admitted, now, &seen);
+        BareDecision::new(cost, mode, verdict, self.inner.origin, By::Rule)
+    }
+}

@@ -1,0 +1,315 @@
+//! A store's requests in an event loop: nothing here waits. The loop watches two descriptors, calls back
+//! when they are ready or a time has come, and collects what was decided.
+//!
+//! What one turn of the loop asks is gathered, and goes out together. Connecting is done by a thread that
+//! lives as long as it takes and writes a byte to the second descriptor.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::batch::{Ask, Command, MOST_GROUPS, part};
+use super::link::{Link, Lost};
+use super::wire::Reply;
+use super::{Prepared, RedisStore, error};
+use crate::clock::Time;
+use crate::policy::Policy;
+use crate::store::charge::{Mode, Outcome, Request};
+use crate::store::fork;
+use crate::{Error, ErrorKind, Result};
+
+/// What an event loop does next for a driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// The connection: to be watched for reading; none while there is none.
+    pub link: Option<RawFd>,
+    /// Which connection that is: another one may have the same descriptor.
+    pub connection: u64,
+    /// Whether it is to be watched for writing, too.
+    pub writes: bool,
+    /// When to call `turn` again, if nothing else happens.
+    pub within: Option<Duration>,
+}
+
+/// One request, from when it was asked until it is answered.
+struct Waiting<T> {
+    ask: Ask,
+    prepared: Prepared,
+    asker: T,
+    deadline: Instant,
+    asked_again: bool,
+}
+
+/// Requests that are on their way together.
+struct Flight<T> {
+    command: Command,
+    with_source: bool,
+    waiting: Vec<Waiting<T>>,
+}
+
+pub(crate) struct Driver<T> {
+    store: Arc<RedisStore>,
+    link: Option<Link>,
+    connection: u64,
+    writes: bool,
+    gathered: VecDeque<Waiting<T>>,
+    flights: VecDeque<Flight<T>>,
+    answered: Vec<(T, Result<Outcome>)>,
+    arrival: Arc<Arrival>,
+    woken: UnixStream,
+    generation: u32,
+}
+
+/// Where the thread that connects leaves what came of it.
+struct Arrival {
+    link: Mutex<Option<std::result::Result<Link, Lost>>>,
+    is_connecting: std::sync::atomic::AtomicBool,
+    wake: UnixStream,
+}
+
+impl<T> Driver<T> {
+    pub fn new(store: &Arc<RedisStore>) -> Result<Self> {
+        let pair = UnixStream::pair().and_then(|(wake, woken)| {
+            wake.set_nonblocking(true)?;
+            woken.set_nonblocking(true)?;
+            Ok((wake, woken))
+        });
+        let (wake, woken) = pair.map_err(|error| {
+            Error::new(ErrorKind::StoreUnavailable, format!("no descriptors for an event loop: {error}"))
+        })?;
+        let arrival = Arrival { link: Mutex::default(), is_connecting: false.into(), wake };
+        Ok(Self {
+            store: Arc::clone(store),
+            link: None,
+            connection: 0,
+            writes: false,
+            gathered: VecDeque::new(),
+            flights: VecDeque::new(),
+            answered: Vec::new(),
+            arrival: Arc::new(arrival),
+            woken,
+            generation: fork::generation(),
+        })
+    }
+
+    pub fn is_of(&self, store: &Arc<RedisStore>) -> bool {
+        Arc::ptr_eq(&self.store, store)
+    }
+
+    /// The descriptor that is readable when a connection is there, or could not be made.
+    pub fn wake_fd(&self) -> RawFd {
+        self.woken.as_raw_fd()
+    }
+
+    /// Takes a request, for the next [`turn`](Self::turn) to send. The outcome at once where a refusal is
+    /// remembered; an error at once while the store is not asked.
+    pub fn ask(
+        &mut self,
+        policy: &Policy,
+        request: &Request<'_>,
+        mode: Mode,
+        time: Time,
+        asker: T,
+    ) -> Result<Option<(T, Outcome)>> {
+        self.leave_to_parent();
+        if let Some(outcome) = self.store.recall(request, mode, time) {
+            return Ok(Some((asker, outcome)));
+        }
+        let desk = &self.store.desk;
+        if let Err((probe, refusal)) = desk.leave() {
+            if probe {
+                desk.probe();
+            }
+            return Err(refusal);
+        }
+        let near = crate::clock::resolve(time).wall;
+        let (ask, prepared) = self.store.prepare(Prepared::new(policy, request, mode, time), near);
+        let deadline = Instant::now() + desk.patience_now();
+        self.gathered.push_back(Waiting { ask, prepared, asker, deadline, asked_again: false });
+        Ok(None)
+    }
+
+    /// Does what can be done without waiting: takes what has arrived, sends what was gathered, gives up
+    /// what is late. Then says what to watch.
+    pub fn turn(&mut self) -> Watch {
+        self.leave_to_parent();
+        self.arrive();
+        if let Err(lost) = self.exchange() {
+            self.lose(&lost);
+        }
+        self.give_up_late();
+        if self.link.is_none() && !self.gathered.is_empty() {
+            self.connect();
+        }
+        let deadlines = self.gathered.iter().chain(self.flights.iter().flat_map(|flight| &flight.waiting));
+        let next = deadlines.map(|waiting| waiting.deadline).min();
+        Watch {
+            link: self.link.as_ref().map(Link::raw_fd),
+            connection: self.connection,
+            writes: self.writes,
+            within: next.map(|next| next.saturating_duration_since(Instant::now())),
+        }
+    }
+
+    /// What was answered since it was last asked, with who asked it.
+    pub fn take_answered(&mut self) -> Vec<(T, Result<Outcome>)> {
+        std::mem::take(&mut self.answered)
+    }
+
+    fn arrive(&mut self) {
+        let mut bytes = [0; 64];
+        while matches!(self.woken.read(&mut bytes), Ok(read) if read > 0) {}
+        match fork::lock(&self.arrival.link).take() {
+            Some(Ok(link)) => {
+                self.link = Some(link);
+                self.connection += 1;
+            }
+            Some(Err(lost)) => {
+                let error = lost.error(self.store.settings(), false);
+                self.gathered.drain(..).for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
+            }
+            None => {}
+        }
+    }
+
+    fn connect(&self) {
+        use std::sync::atomic::Ordering::AcqRel;
+        if self.arrival.is_connecting.swap(true, AcqRel) {
+            return;
+        }
+        let arrival = Arc::clone(&self.arrival);
+        self.store.desk.connect_for(move |link| {
+            *fork::lock(&arrival.link) = Some(link);
+            arrival.is_connecting.store(false, std::sync::atomic::Ordering::Release);
+            // When it is full the loop is awake anyway.
+            let _ = (&arrival.wake).write(&[1]);
+        });
+    }
+
+    fn exchange(&mut self) -> std::result::Result<(), Lost> {
+        let Some(mut link) = self.link.take() else { return Ok(()) };
+        if !self.flights.is_empty() {
+            link.pull()?;
+            while let Some(reply) = link.next_reply()? {
+                self.land(&mut link, reply)?;
+            }
+        } else if !self.is_of_use(&mut link) {
+            // It was dropped while nothing was asked: nothing is lost but the connection.
+            return Ok(());
+        }
+        self.writes = !link.push(None)?;
+        while !self.gathered.is_empty() {
+            let flight = self.gather();
+            self.writes = !link.push(Some(&flight.command.args(false)))?;
+            self.flights.push_back(flight);
+        }
+        self.link = Some(link);
+        Ok(())
+    }
+
+    /// Whether a connection on which nothing is on its way can be used.
+    fn is_of_use(&self, link: &mut Link) -> bool {
+        if !self.gathered.is_empty() {
+            return link.is_alive();
+        }
+        // The loop may have been woken since it ended, and would be again and again.
+        link.pull().is_ok() && matches!(link.next_reply(), Ok(None))
+    }
+
+    /// Those whose requests go out together.
+    fn gather(&mut self) -> Flight<T> {
+        let mut waiting: Vec<Waiting<T>> = Vec::new();
+        let mut groups = 0;
+        while let Some(next) = self.gathered.front() {
+            let own = next.ask.groups();
+            if !waiting.is_empty() && own.is_none_or(|own| groups == 0 || groups + own > MOST_GROUPS) {
+                break;
+            }
+            groups += own.unwrap_or(0);
+            waiting.extend(self.gathered.pop_front());
+        }
+        let command = Command::of(waiting.iter().map(|waiting| &waiting.ask));
+        Flight { command, with_source: false, waiting }
+    }
+
+    /// A reply to the flight that went out first.
+    fn land(&mut self, link: &mut Link, reply: Reply) -> std::result::Result<(), Lost> {
+        let Some(mut flight) = self.flights.pop_front() else {
+            return Err(Lost::Malformed("an answer to nothing that was asked".into()));
+        };
+        let desk = &self.store.desk;
+        if let Reply::Error(text) = &reply {
+            if error::code(text) == "NOSCRIPT" && !flight.with_source {
+                // Nothing was executed, so that sending it again with the source charges once.
+                flight.with_source = true;
+                self.writes = !link.push(Some(&flight.command.args(true)))?;
+                self.flights.push_back(flight);
+                return Ok(());
+            }
+            desk.answered(&reply);
+            let error = desk.error(text);
+            flight.waiting.into_iter().for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
+            // A new connection may be to another server, or as one who may ask.
+            return if error::is_elsewhere(text) { Err(Lost::Refused(text.clone())) } else { Ok(()) };
+        }
+        desk.answered(&reply);
+        let parts = part(reply, flight.waiting.iter().map(|waiting| &waiting.ask)).unwrap_or_default();
+        let missing = std::iter::repeat(Reply::Other);
+        for (waiting, reply) in flight.waiting.into_iter().zip(parts.into_iter().chain(missing)) {
+            match self.store.conclude(&waiting.prepared, &reply) {
+                Err(there) if !waiting.asked_again => {
+                    // Nothing was done; with the windows around its own time the server is asked once more.
+                    let Waiting { prepared, asker, deadline, .. } = waiting;
+                    let (ask, prepared) = self.store.prepare(prepared, there);
+                    self.gathered.push_back(Waiting { ask, prepared, asker, deadline, asked_again: true });
+                }
+                Err(_) => self.answered.push((waiting.asker, Err(self.store.unknown_answer()))),
+                Ok(outcome) => self.answered.push((waiting.asker, outcome)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is lost: what is on its way may have been charged, and is never sent again.
+    fn lose(&mut self, lost: &Lost) {
+        self.link = None;
+        self.writes = false;
+        let error = lost.error(self.store.settings(), true);
+        self.store.desk.lost(&error);
+        for flight in self.flights.drain(..) {
+            flight.waiting.into_iter().for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
+        }
+    }
+
+    fn give_up_late(&mut self) {
+        let now = Instant::now();
+        if self.flights.iter().flat_map(|flight| &flight.waiting).any(|waiting| waiting.deadline <= now) {
+            // An answer that comes too late would be taken for the next one's.
+            self.lose(&Lost::Late);
+        }
+        let all = std::mem::take(&mut self.gathered).into_iter();
+        let (late, waiting): (VecDeque<_>, _) = all.partition(|it| it.deadline <= now);
+        self.gathered = waiting;
+        if !late.is_empty() {
+            let error = Lost::Late.error(self.store.settings(), false);
+            self.store.desk.lost(&error);
+            late.into_iter().for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
+        }
+    }
+
+    /// In a child made by fork the connection is the parent's: it is dropped without a word, and so are
+    /// the requests, whose loop the child does not run.
+    fn leave_to_parent(&mut self) {
+        let generation = fork::generation();
+        if self.generation != generation {
+            let fresh = Self::new(&self.store);
+            if let Ok(fresh) = fresh {
+                *self = fresh;
+            }
+            self.generation = generation;
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests in an event loop, here one of poll(2): nothing waits in it but the loop itself.
+#![allow(missing_docs, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use common::relay::Relay;
+use common::server::Server;
+use common::{fresh_prefix, raw, redis_store, server};
+use mirab::{BareDecision, Driver, Error, ErrorKind, Limiter, OnStoreFailure, Policy, Store, Time};
+
+fn limiter(policy: &str, store: Store) -> Limiter {
+    let builder = Limiter::builder(Policy::parse(policy).unwrap()).store(store);
+    builder.on_store_failure(OnStoreFailure::Raise).build().unwrap()
+}
+
+/// Runs the loop until `count` requests are answered.
+fn run(driver: &mut Driver, count: usize) -> HashMap<u64, Result<BareDecision, Error>> {
+    let mut answered = HashMap::new();
+    let begun = Instant::now();
+    loop {
+        let watch = driver.turn();
+        answered.extend(driver.take_answered());
+        if answered.len() >= count {
+            return answered;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} of {count} answered", answered.len());
+        let events = libc::POLLIN | if watch.writes { libc::POLLOUT } else { 0 };
+        let of = |fd| libc::pollfd { fd, events, revents: 0 };
+        let mut fds = vec![libc::pollfd { events: libc::POLLIN, ..of(driver.wake_fd()) }];
+        fds.extend(watch.link.map(of));
+        let within = watch.within.unwrap_or(Duration::from_secs(1)).as_millis() as i32 + 1;
+        // SAFETY: the list is valid for the call.
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as _, within) };
+    }
+}
+
+#[test]
+fn many_at_once_are_exact_and_take_few_round_trips() {
+    // One of its own, since the calls of others would count.
+    let server = Server::start(&[]);
+    let store = Store::open(&server.uri("&timeout_ms=5000")).unwrap();
+    let limiter = limiter("10/hour; fixed_window: 10/30 days", store);
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    let calls = || {
+        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut server.raw()).unwrap();
+        let count = |line: &str| line.split(['=', ',']).nth(1)?.parse::<u64>().ok();
+        info.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(count).sum::<u64>()
+    };
+    let before = calls();
+    let (mut allowed, mut asked) = (0, 0);
+    for _ in 0..30 {
+        let mut waiting = 0;
+        for id in 0..100_u64 {
+            let key = format!("key {}", id % 20);
+            // What is answered at once is a refusal that is remembered.
+            match driver.acquire(&limiter, id, key.as_bytes(), 1, Time::STORE).unwrap() {
+                None => waiting += 1,
+                Some(decided) => assert!(!decided.allowed()),
+            }
+        }
+        let answered = run(&mut driver, waiting);
+        allowed += answered.values().filter(|one| one.as_ref().unwrap().allowed()).count();
+        asked += waiting;
+    }
+    let sent = calls() - before;
+    println!("3000 decisions, {asked} of them asked, in {sent} calls");
+    assert_eq!(allowed, 200);
+    assert!(sent * 10 <= asked as u64 + 10, "{sent} calls for {asked}");
+}
+
+#[test]
+fn a_server_that_is_away_costs_the_deadline_and_then_nothing() {
+    let store = Store::open("redis://127.0.0.1:1?timeout_ms=50&connect_timeout_ms=50").unwrap();
+    let limiter = limiter("5/minute", store);
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    for id in 0..10 {
+        match driver.acquire(&limiter, id, b"k", 1, Time::STORE) {
+            Ok(None) => {
+                let answered = run(&mut driver, 1);
+                assert_eq!(answered[&id].as_ref().unwrap_err().kind(), ErrorKind::StoreUnavailable);
+            }
+            Ok(Some(decided)) => panic!("{decided:?}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::StoreUnavailable),
+        }
+    }
+    assert!(driver.acquire(&limiter, 11, b"k", 1, Time::STORE).is_err(), "nobody waits any more");
+}
+
+#[test]
+fn what_is_late_is_given_up_and_never_taken_for_the_next() {
+    let uri = format!("{}?timeout_ms=100&prefix={}", server(), fresh_prefix());
+    let limiter = limiter("5/hour", Store::open(&uri).unwrap());
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    assert!(driver.acquire(&limiter, 0, b"k", 1, Time::STORE).unwrap().is_none());
+    assert!(run(&mut driver, 1)[&0].as_ref().unwrap().allowed());
+    redis::cmd("CLIENT").arg("PAUSE").arg(400).exec(&mut raw()).unwrap();
+    assert!(driver.acquire(&limiter, 1, b"k", 1, Time::STORE).unwrap().is_none());
+    assert_eq!(run(&mut driver, 1)[&1].as_ref().unwrap_err().kind(), ErrorKind::StoreTimeout);
+    redis::cmd("CLIENT").arg("UNPAUSE").exec(&mut raw()).unwrap();
+    assert!(driver.acquire(&limiter, 2, b"other", 1, Time::STORE).unwrap().is_none());
+    let answered = run(&mut driver, 1);
+    assert_eq!(limiter.tell(answered[&2].as_ref().unwrap()).remaining(), 4);
+}
+
+#[test]
+fn a_connection_that_ends_while_nobody_asks_is_watched_no_more_and_costs_nobody() {
+    let relay = Relay::to(&server());
+    let limiter = limiter("5/hour", Store::open(&relay.uri("&timeout_ms=5000")).unwrap());
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    for used in 1..=3 {
+        assert!(driver.acquire(&limiter, 0, b"k", 1, Time::STORE).unwrap().is_none());
+        let answered = run(&mut driver, 1);
+        assert_eq!(limiter.tell(answered[&0].as_ref().unwrap()).used(), used);
+        let link = driver.turn().link.unwrap();
+        relay.cut();
+        let mut fd = libc::pollfd { fd: link, events: libc::POLLIN, revents: 0 };
+        // SAFETY: the one entry is valid for the call.
+        assert_eq!(unsafe { libc::poll(&raw mut fd, 1, 20_000) }, 1);
+        // A loop that still watched it would be called again and again.
+        assert_eq!(driver.turn().link, None);
+    }
+}
+
+#[test]
+#[cfg(feature = "calendar")]
+fn every_algorithm_is_read_as_the_others_read_it() {
+    let (store, _) = redis_store();
+    for policy in [
+        "5/hour; fixed_window: 9/day in Africa/Cairo",
+        "leaky_bucket: 5/hour queue 4",
+        "fixed_window: 5/hour from first",
+        "sliding_window: 5/hour; sliding_log: 7/hour; sliding_log: 9/hour buckets 6; concurrency: 8 for 30s",
+        "unlimited",
+    ] {
+        let limiter = limiter(policy, store.clone());
+        let mut driver = Driver::new(&limiter).unwrap().unwrap();
+        assert!(driver.acquire(&limiter, 7, b"k", 2, Time::STORE).unwrap().is_none());
+        let taken = run(&mut driver, 1).remove(&7).unwrap().unwrap();
+        assert!(taken.allowed());
+        assert!(driver.peek(&limiter, 8, b"k", 1, Time::STORE).unwrap().is_none());
+        let peeked = run(&mut driver, 1).remove(&8).unwrap().unwrap();
+        let again = limiter.peek("k", 1).unwrap();
+        assert_eq!(limiter.tell(&peeked).remaining(), again.remaining(), "{policy}");
+        assert_eq!(limiter.tell(&peeked).limit_name(), again.limit_name());
+        // Who is served at once has left the queue.
+        let given_back = if policy.starts_with("leaky") || policy == "unlimited" { 0 } else { 2 };
+        assert_eq!(limiter.refund_bare_at("k", &taken, Time::STORE).unwrap(), given_back, "{policy}");
+    }
+}
