@@ -10,7 +10,7 @@ const { Limiter, ManualClock } = require('..');
 const { node, redis, until, warningsOf } = require('./helpers.js');
 const { withServer } = require('./server.js');
 
-const DECISIONS = 40_000;
+const DECISIONS = 200_000;
 const KEYS = 1000;
 
 for (const tasks of [64, 1000]) {
@@ -167,4 +167,28 @@ test('a process whose Redis is stopped ends by itself, once all are answered', (
     const pid = (await server.ask('INFO', 'server')).match(/process_id:(\d+)/)[1];
     const { status, signal, stdout } = await node(['-e', script, server.uri(), pid]);
     assert.deepEqual({ status, signal, stdout }, { status: 0, signal: null, stdout: 'true\n' });
+  }));
+
+test('workers end in the middle of decisions, also where nobody answers them', () =>
+  withServer(async (server) => {
+    const script = `const { Worker } = require('node:worker_threads');
+      const code = "const { Limiter } = require('.'); const { parentPort, workerData } = require('node:worker_threads');" +
+        "const limiter = new Limiter('5/minute', { store: workerData });" +
+        "const ask = () => Promise.all([1, 2, 3].map((key) => limiter.acquire('k' + key))).then(() => setImmediate(ask));" +
+        "limiter.allow('k').then(() => { ask(); parentPort.postMessage('asks'); });";
+      const work = (soon) => new Promise((resolve, reject) => {
+        const worker = new Worker(code, { eval: true, workerData: process.argv[1] });
+        worker.on('message', () => soon(() => worker.terminate())).on('error', reject).on('exit', resolve);
+      });
+      (async () => {
+        for (let round = 0; round < 10; round++) await Promise.all([setImmediate, (end) => setTimeout(end, 2)].map(work));
+        await Promise.all([1, 2].map(() => work((end) => {
+          process.kill(Number(process.argv[2]), 'SIGSTOP');
+          setTimeout(end, 10);
+        })));
+        console.log('ended');
+      })();`;
+    const pid = (await server.ask('INFO', 'server')).match(/process_id:(\d+)/)[1];
+    const { status, signal, stdout } = await node(['-e', script, server.uri(), pid]);
+    assert.deepEqual({ status, signal, stdout }, { status: 0, signal: null, stdout: 'ended\n' });
   }));

@@ -1,8 +1,6 @@
 //! Decisions of a store elsewhere, in Node's event loop: nobody waits for them. What one turn of the loop asks
-//! goes out together, and what has arrived is told together.
-//!
-//! Each environment has one of these for each store. It ends with the last limiter on the store, or with the
-//! environment.
+//! goes out together, and what has arrived is told together. Each environment has one of these for each store; it
+//! ends with the last limiter on the store, or with the environment.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -70,7 +68,7 @@ impl Call<'_> {
             return answer(self, bare).map(Some);
         }
         let (mut deferred, mut promise) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: `env` is alive during the callback.
+        // SAFETY: `env` is alive.
         let status = unsafe { sys::napi_create_promise(self.context.env, &mut deferred, &mut promise) };
         check(status, "making a promise")?;
         event_loop.asked.borrow_mut().insert(id, Asked { deferred, answer: Box::new(answer) });
