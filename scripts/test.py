@@ -153,6 +153,9 @@ def soak_steps() -> list[Step]:
         "MIRAB_STEPS_REDIS": "200000",
         "MIRAB_KEYS": "200000",
         "MIRAB_FRESH_KEYS": "5000000",
+        "MIRAB_OUTAGE_MS": "5000",
+        "MIRAB_ATTEMPTS": "1000000",
+        "MIRAB_DECISIONS": "200000",
     }
     return [
         Step(

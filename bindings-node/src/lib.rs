@@ -10,6 +10,7 @@ mod decision;
 mod error;
 mod health;
 mod http;
+mod in_loop;
 mod js;
 mod limit;
 mod limiter;
@@ -62,10 +63,10 @@ exports! {
     release => receipt::release,
     refund => receipt::refund,
     commit => receipt::commit,
-    acquireAsync => limiter::acquire_async,
-    acquireHeldAsync => limiter::acquire_held_async,
-    allowAsync => limiter::allow_async,
-    peekAsync => limiter::peek_async,
+    acquireAsync => in_loop::acquire_async,
+    acquireHeldAsync => in_loop::acquire_held_async,
+    allowAsync => in_loop::allow_async,
+    peekAsync => in_loop::peek_async,
     resetAsync => limiter::reset_async,
     acquireManyAsync => limiter::acquire_many_async,
     blockAsync => limiter::block_async,

@@ -2,13 +2,11 @@
 //! milliseconds since 1970, or `undefined` for the limiter's own clock. A cost or a time that is left
 //! out, 1 and `undefined`, is not asked for: nearly every call is `(limiter, key)`.
 
-use mirab::{
-    BareDecision, Driver, Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, Told, duration,
-};
+use mirab::{Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, Told, duration};
 
 use crate::clock;
 use crate::decision::{self, Held};
-use crate::js::{Call, Context, IntoJs, Slots, Value};
+use crate::js::{Call, IntoJs, Slots, Value};
 
 /// `(limits, scopes, [store, onStoreFailure], instances, clock?) => limiter`; an empty scope is none, and the
 /// clock a manual one, or `"host"` where every operation is told the time.
@@ -163,60 +161,6 @@ pub fn unblock(call: &Call<'_>) -> Result<Value> {
     call.give(now(call, |limiter, key, _, time| limiter.unblock_at(key, time))?)
 }
 
-/// `(limiter, key, cost?, time?) => Float64Array`, the slots of the decision, or a promise of it.
-pub fn acquire_async(call: &Call<'_>) -> Result<Value> {
-    in_loop(call, Mode::Acquire, |context, limiter, _, bare| context.give(decision::slots(limiter, &[bare])))
-}
-
-/// As `acquireAsync`; the decision is held here for `httpHeaders`, until `decisionFree`.
-pub fn acquire_held_async(call: &Call<'_>) -> Result<Value> {
-    in_loop(call, Mode::Acquire, |context, limiter, key, bare| {
-        context.give(Held(limiter.complete(key, bare)))
-    })
-}
-
-/// As `acquireAsync`, but takes nothing.
-pub fn peek_async(call: &Call<'_>) -> Result<Value> {
-    in_loop(call, Mode::Peek, |context, limiter, _, bare| context.give(decision::slots(limiter, &[bare])))
-}
-
-/// `(limiter, key, cost?, time?) => boolean`, or a promise of it.
-pub fn allow_async(call: &Call<'_>) -> Result<Value> {
-    in_loop(call, Mode::Acquire, |context, limiter, _, bare| context.give(limiter.tell(&bare).allowed()))
-}
-
-/// What is asked in the event loop.
-#[derive(Clone, Copy)]
-enum Mode {
-    Acquire,
-    Peek,
-}
-
-/// Asks on the arguments `(limiter, key, cost?, time?)` without waiting; the clock is read here.
-fn in_loop(
-    call: &Call<'_>,
-    mode: Mode,
-    answer: fn(&Context<'_>, &Limiter, &[u8], BareDecision) -> Result<Value>,
-) -> Result<Value> {
-    let cost = read_cost(call)?;
-    let limiter = at(call)?;
-    let time = read_time(call, &limiter)?;
-    let key: Box<[u8]> = call.with_bytes(1, |key| Ok(key.into()))?;
-    let (asking, asked) = (limiter.clone(), key.clone());
-    let ask = move |driver: &mut Driver, id| match mode {
-        Mode::Acquire => driver.acquire(&asking, id, &asked, cost, time),
-        Mode::Peek => driver.peek(&asking, id, &asked, cost, time),
-    };
-    let answered =
-        call.in_loop(&limiter.clone(), ask, move |context, bare| answer(context, &limiter, &key, bare))?;
-    answered.ok_or_else(no_loop)
-}
-
-/// What is told where a store's requests cannot be in the event loop.
-pub fn no_loop() -> Error {
-    Error::new(ErrorKind::StoreUnavailable, "the event loop takes no more descriptors")
-}
-
 /// `(limiter, key, 0, time?) => Promise<undefined>`.
 pub fn reset_async(call: &Call<'_>) -> Result<Value> {
     later(call, |limiter, key, _, time| limiter.reset_at(key, time))
@@ -281,11 +225,13 @@ pub fn at(call: &Call<'_>) -> Result<Limiter> {
     with(call, |limiter| Ok(limiter.clone()))
 }
 
-fn read_cost(call: &Call<'_>) -> Result<u64> {
+/// The cost that stands third, else 1.
+pub fn read_cost(call: &Call<'_>) -> Result<u64> {
     if call.has(2) { call.integer(2) } else { Ok(1) }
 }
 
-fn read_time(call: &Call<'_>, limiter: &Limiter) -> Result<Time> {
+/// The time that stands fourth, else what the limiter's own clock says.
+pub fn read_time(call: &Call<'_>, limiter: &Limiter) -> Result<Time> {
     match call.has(3).then(|| call.number_or_none(3)).flatten() {
         Some(ms) => clock::given(ms),
         None => limiter.read_clock(),

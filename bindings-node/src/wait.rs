@@ -8,6 +8,7 @@ use mirab::{BareDecision, Driver, Error, ErrorKind, Limiter, Result, Step, Waite
 
 use crate::clock;
 use crate::decision;
+use crate::in_loop::no_loop;
 use crate::js::{Call, Context, IntoJs, Slots, Value};
 use crate::limiter;
 
@@ -94,7 +95,7 @@ pub fn step_async(call: &Call<'_>) -> Result<Value> {
         move |driver: &mut Driver, id| driver.acquire(&asking.limiter, id, &asking.key, asking.cost, time);
     let limiter = inner.limiter.clone();
     let answered = call.in_loop(&limiter, ask, move |context, bare| context.give(inner.after(bare)?))?;
-    answered.ok_or_else(limiter::no_loop)
+    answered.ok_or_else(no_loop)
 }
 
 fn at(call: &Call<'_>) -> Result<Waiting> {

@@ -54,7 +54,7 @@ test('the example of concurrency gives back what it took', async () => {
 });
 
 test('the Express example starts, and limits a login', async () => {
-  const example = blocks('js')[4].replace('redis://127.0.0.1:6379', process.env.MIRAB_TEST_REDIS);
+  const example = blocks('js')[5].replace('redis://127.0.0.1:6379', process.env.MIRAB_TEST_REDIS);
   const app = new Function('require', `${example}\nreturn app;`)(require);
   await serve(app, async (ask) => {
     const { status, headers } = await ask('/');
@@ -66,6 +66,6 @@ test('the Express example starts, and limits a login', async () => {
 test('the bare server answers', async () => {
   let listener;
   const http = { createServer: (given) => (listener = given) };
-  new Function('http', 'rateLimit', blocks('js')[5])(http, require('mirab/express').rateLimit);
+  new Function('http', 'rateLimit', blocks('js')[6])(http, require('mirab/express').rateLimit);
   await serve(listener, async (ask) => assert.equal((await ask()).body, 'welcome'));
 });

@@ -32,6 +32,19 @@ fn a_limited_client_is_not_freed_by_keys_that_owe_less() {
 }
 
 #[test]
+fn a_new_key_is_limited_where_all_others_owe_as_little() {
+    for policy in ["5/hour", "fixed_window: 5/hour", "sliding_window: 5/hour", "sliding_log: 5/hour"] {
+        let store = Store::open("memory:?max_keys=64").unwrap();
+        let (limiter, _) = limiter(policy, &store, 600_000_000);
+        for key in 0..1_000_u64 {
+            assert!(limiter.allow(key.to_be_bytes(), 1).unwrap());
+        }
+        let admitted = (0..50).filter(|_| limiter.allow("new", 1).unwrap()).count();
+        assert_eq!(admitted, 5, "{policy}");
+    }
+}
+
+#[test]
 fn what_says_nothing_goes_first_and_is_not_counted() {
     let store = Store::open("memory:?max_keys=1000").unwrap();
     let (limiter, clock) = limiter("1/hour", &store, 0);

@@ -1,10 +1,9 @@
 //! Decisions of a store elsewhere, in Node's event loop: nobody waits for them. What one turn of the loop asks
-//! goes out together, and what has arrived is told together.
-//!
-//! Each environment has one of these for each store. It ends with the last limiter on the store, or with the
-//! environment.
+//! goes out together, and what has arrived is told together. Each environment has one of these for each store; it
+//! ends with the last limiter on the store, or with the environment.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -13,7 +12,6 @@ use std::time::Duration;
 
 use mirab::{BareDecision, Driver, Error, ErrorKind, Limiter, Result, Watch};
 use napi_sys as sys;
-use slab::Slab;
 
 use super::call::Call;
 use super::context::{Context, State, check, fault};
@@ -37,7 +35,9 @@ pub struct EventLoop {
     cleanup: Cell<sys::napi_async_cleanup_hook_handle>,
     uv: *mut c_void,
     driver: RefCell<Driver>,
-    asked: RefCell<Slab<Asked>>,
+    /// By numbers that are given once: an answer must not come to another who asked.
+    asked: RefCell<HashMap<u64, Asked>>,
+    last_id: Cell<u64>,
     /// Whether the process is kept alive, since somebody waits.
     keeps: Cell<bool>,
     /// Whether a turn is due before the loop waits.
@@ -61,16 +61,17 @@ impl Call<'_> {
         answer: impl FnOnce(&Context<'_>, BareDecision) -> Result<Value> + 'static,
     ) -> Result<Option<Value>> {
         let Some(event_loop) = EventLoop::of(self, limiter) else { return Ok(None) };
-        let id = event_loop.asked.borrow().vacant_key();
-        let decided = ask(&mut event_loop.driver.borrow_mut(), id as u64)?;
+        let id = event_loop.last_id.get() + 1;
+        event_loop.last_id.set(id);
+        let decided = ask(&mut event_loop.driver.borrow_mut(), id)?;
         if let Some(bare) = decided {
             return answer(self, bare).map(Some);
         }
         let (mut deferred, mut promise) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: `env` is alive during the callback.
+        // SAFETY: `env` is alive.
         let status = unsafe { sys::napi_create_promise(self.context.env, &mut deferred, &mut promise) };
         check(status, "making a promise")?;
-        event_loop.asked.borrow_mut().insert(Asked { deferred, answer: Box::new(answer) });
+        event_loop.asked.borrow_mut().insert(id, Asked { deferred, answer: Box::new(answer) });
         event_loop.be_due();
         Ok(Some(Value(promise)))
     }
@@ -118,6 +119,7 @@ impl EventLoop {
             uv: uv.cast(),
             driver: RefCell::new(driver),
             asked: RefCell::default(),
+            last_id: Cell::new(0),
             keeps: Cell::new(false),
             is_due: Cell::new(false),
             handles: RefCell::default(),
@@ -149,7 +151,7 @@ impl EventLoop {
     /// Stops the handles, before the environment ends or the driver goes.
     fn end(&self) {
         let Some(handles) = self.handles.take() else { return };
-        self.state.loops.borrow_mut().retain(|it| !ptr::eq(&raw const **it, self));
+        self.leave();
         let Handles { wake, timer, link } = handles;
         [wake, timer].into_iter().chain(link.map(|(_, link)| link)).for_each(Handle::close);
         // SAFETY: the environment is alive, and the context is in no use: no scope of it is open.
@@ -191,13 +193,14 @@ impl EventLoop {
         self.is_due.set(false);
         let watch = self.driver.borrow_mut().turn();
         let answered = self.driver.borrow_mut().take_answered();
-        if let Err(error) = self.watch(watch) {
-            self.fail(&error);
-        }
+        let watched = self.watch(watch);
         if !answered.is_empty() {
-            self.tell(answered.into_iter().map(|(id, decided)| (id as usize, decided)));
+            self.tell(answered);
         }
-        self.rest();
+        match watched {
+            Ok(()) => self.rest(),
+            Err(error) => self.fail(&error),
+        }
     }
 
     fn watch(self: &Rc<Self>, watch: Watch) -> Result<()> {
@@ -232,15 +235,21 @@ impl EventLoop {
         }
     }
 
-    /// Nobody would be told any more: all are, now.
+    /// Nobody would be told any more: all are, now, and whoever asks later has another loop.
     #[cold]
     fn fail(&self, error: &Error) {
-        let ids: Vec<usize> = self.asked.borrow().iter().map(|(id, _)| id).collect();
+        self.leave();
+        let ids: Vec<u64> = self.asked.borrow().keys().copied().collect();
         self.tell(ids.into_iter().map(|id| (id, Err(error.clone()))));
+        self.end();
+    }
+
+    fn leave(&self) {
+        self.state.loops.borrow_mut().retain(|it| !ptr::eq(&raw const **it, self));
     }
 
     /// Settles promises, and lets those run who waited for them.
-    fn tell(&self, answered: impl Iterator<Item = (usize, Result<BareDecision>)>) {
+    fn tell(&self, answered: impl IntoIterator<Item = (u64, Result<BareDecision>)>) {
         let context = Context { env: self.env, state: &self.state };
         let (mut handles, mut scope) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the environment is alive, as its loop calls; both scopes are closed in their order.
@@ -250,7 +259,7 @@ impl EventLoop {
             }
             let opened = sys::napi_open_callback_scope(self.env, ptr::null_mut(), self.scope, &mut scope);
             for (id, decided) in answered {
-                let asked = self.asked.borrow_mut().try_remove(id);
+                let asked = self.asked.borrow_mut().remove(&id);
                 if let Some(asked) = asked {
                     context.settle(asked.deferred, decided.and_then(|bare| (asked.answer)(&context, bare)));
                 }

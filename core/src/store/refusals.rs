@@ -17,7 +17,9 @@ use crate::algorithm::{Algorithm, Seen};
 use crate::clock::Now;
 use crate::receipt::Lease;
 
-/// How long a refusal is believed without asking the store again, in microseconds.
+/// How long a refusal is believed, in microseconds, without one of those who are refused asking the store again,
+/// and how long at all.
+const ASKED_AGAIN_US: u64 = 900_000;
 const BELIEVED_US: u64 = 1_000_000;
 
 /// Sets that a key may fall into, and refusals that each holds; a power of two.
@@ -25,7 +27,14 @@ const SETS: usize = 1024;
 const IN_A_SET: usize = 8;
 
 pub(super) struct Refusals {
-    sets: Box<[Mutex<Vec<Refusal>>]>,
+    sets: Box<[Mutex<Set>]>,
+}
+
+#[derive(Default)]
+struct Set {
+    refusals: Vec<Refusal>,
+    /// When something was last forgotten: what was asked before says nothing any more.
+    forgotten: u64,
 }
 
 impl Default for Refusals {
@@ -44,6 +53,8 @@ struct Refusal {
     at: u64,
     sent: u64,
     received: u64,
+    /// Whether someone asks the store again.
+    is_asked: bool,
 }
 
 impl Refusals {
@@ -52,28 +63,43 @@ impl Refusals {
         let key = Fingerprint::of(request.key);
         let buckets = buckets(request, key);
         let (at, seen) = (outcome.now.steady, outcome.seen.clone());
-        let refusal = Refusal { key, buckets, cost: request.cost, seen, at, sent, received };
-        if refusal.refuses(request, at) {
-            let mut set = fork::lock(self.set(key));
-            set.retain(|other| other.buckets != buckets);
-            if set.len() == IN_A_SET {
-                set.remove(0);
+        let is_asked = false;
+        let refusal = Refusal { key, buckets, cost: request.cost, seen, at, sent, received, is_asked };
+        let lasts = refusal.refuses(request, at);
+        let Set { refusals, forgotten } = &mut *fork::lock(self.set(key));
+        refusals.retain(|other| other.buckets != buckets);
+        if lasts && sent > *forgotten {
+            if refusals.len() == IN_A_SET {
+                refusals.remove(0);
             }
-            set.push(refusal);
+            refusals.push(refusal);
+        }
+    }
+
+    /// Ends what was remembered: the request was admitted.
+    pub fn end(&self, request: &Request<'_>) {
+        let key = Fingerprint::of(request.key);
+        let refusals = &mut fork::lock(self.set(key)).refusals;
+        if !refusals.is_empty() {
+            let buckets = buckets(request, key);
+            refusals.retain(|other| other.buckets != buckets);
         }
     }
 
     /// The refusal of this request, where the store would surely give it.
     pub fn recall(&self, request: &Request<'_>, local: u64) -> Option<Outcome> {
         let key = Fingerprint::of(request.key);
-        let set = fork::lock(self.set(key));
-        if set.is_empty() {
+        let mut set = fork::lock(self.set(key));
+        if set.refusals.is_empty() {
             return None;
         }
         let buckets = buckets(request, key);
-        let refusal = set.iter().find(|refusal| refusal.buckets == buckets)?;
+        let refusal = set.refusals.iter_mut().find(|refusal| refusal.buckets == buckets)?;
         let since = local.checked_sub(refusal.sent).filter(|&since| since < BELIEVED_US)?;
         if !refusal.refuses(request, refusal.at + since) {
+            return None;
+        }
+        if since >= ASKED_AGAIN_US && !std::mem::replace(&mut refusal.is_asked, true) {
             return None;
         }
         let now = refusal.at + local.saturating_sub(refusal.received);
@@ -90,10 +116,13 @@ impl Refusals {
         Some(Outcome { admitted: false, now, seen, lease: Lease::default() })
     }
 
-    /// Forgets all refusals of a key: something of it was given back, or changed.
-    pub fn forget(&self, key: &[u8]) {
+    /// Forgets all refusals of a key, also those that are still on their way: something of it was given back, or
+    /// changed.
+    pub fn forget(&self, key: &[u8], local: u64) {
         let key = Fingerprint::of(key);
-        fork::lock(self.set(key)).retain(|refusal| refusal.key != key);
+        let mut set = fork::lock(self.set(key));
+        set.refusals.retain(|refusal| refusal.key != key);
+        set.forgotten = local;
     }
 
     /// Every lock of it, for the time around a fork.
@@ -101,7 +130,7 @@ impl Refusals {
         self.sets.iter().map(|set| Box::new(fork::lock(set)) as Box<dyn fork::Held>).collect()
     }
 
-    fn set(&self, key: Fingerprint) -> &Mutex<Vec<Refusal>> {
+    fn set(&self, key: Fingerprint) -> &Mutex<Set> {
         &self.sets[place(key)]
     }
 }
@@ -184,8 +213,42 @@ mod tests {
 
     #[test]
     fn it_asks_again_each_second() {
-        assert!(refused("1/hour", 1, 1, 999_999, 1).is_some());
-        assert_eq!(refused("1/hour", 1, 1, 1_000_000, 1), None);
+        assert!(refused("1/hour", 1, 1, 899_999, 1).is_some());
+        assert_eq!(refused("1/hour", 1, 1, 900_000, 1), None);
+    }
+
+    #[test]
+    fn one_asks_again_and_the_others_believe_until_a_second_has_passed() {
+        let policy = Policy::parse("1/hour").unwrap();
+        let request = Request { buckets: policy.buckets(), key: b"k", cost: 1 };
+        let refusals = Refusals::default();
+        refusals.remember(&request, &refusing(&policy), 500, 700);
+        let is_refused = |local| refusals.recall(&request, local).is_some();
+        assert_eq!([900_500, 900_500, 1_000_499, 1_000_500].map(is_refused), [false, true, true, false]);
+        refusals.remember(&request, &refusing(&policy), 900_500, 900_700);
+        assert!(is_refused(1_800_499));
+        refusals.end(&request);
+        assert!(!is_refused(901_000));
+    }
+
+    #[test]
+    fn what_was_on_its_way_when_it_was_forgotten_is_not_remembered() {
+        let policy = Policy::parse("1/hour").unwrap();
+        let request = Request { buckets: policy.buckets(), key: b"k", cost: 1 };
+        let refusals = Refusals::default();
+        refusals.forget(b"k", 600);
+        refusals.remember(&request, &refusing(&policy), 500, 700);
+        assert!(refusals.recall(&request, 800).is_none());
+        refusals.remember(&request, &refusing(&policy), 601, 700);
+        assert!(refusals.recall(&request, 800).is_some());
+    }
+
+    /// The answer of a store in which one is used.
+    fn refusing(policy: &Policy) -> Outcome {
+        let now = Now { steady: 1_000_000_000, wall: 1_000_000_000 };
+        let algorithm = policy.limits()[0].algorithm();
+        let seen = SmallVec::from_buf([algorithm.charged(algorithm.nothing(now), now, 1)]);
+        Outcome { admitted: false, now, seen, lease: Lease::default() }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A store that comes and goes, and what was on its way when it went.
 
+use std::thread;
 use std::time::Duration;
 
 use mirab::{ErrorKind, Limiter, OnStoreFailure, Policy, Store};
@@ -52,37 +53,43 @@ fn what_was_not_answered_is_never_sent_again() {
 #[test]
 fn a_store_that_comes_and_goes_gives_nobody_his_limit_again_and_again() {
     let server = Server::start(&[]);
-    let relay = Relay::to(&server.address());
-    for policy in [
-        "20/30 days",
-        "leaky_bucket: 20/30 days queue 19",
-        "fixed_window: 20/10000 days",
-        "fixed_window: 20/30 days from first",
-        "sliding_window: 20/30 days",
-        "sliding_log: 20/30 days",
-        "sliding_log: 20/30 days buckets 30",
-        "concurrency: 20 for 300s",
-    ] {
-        let limiter = limiter(policy, &relay.uri("&timeout_ms=1000"), OnStoreFailure::Local);
-        let mut admitted = [0, 0];
-        let mut ask = || {
-            let decision = limiter.acquire("k", 1).unwrap();
-            admitted[usize::from(decision.degraded())] += u64::from(decision.allowed());
-            decision.degraded()
-        };
-        for _ in 0..8 {
-            relay.set(Manner::Reset);
-            (0..5).for_each(|_| _ = ask());
-            relay.set(Manner::Pass);
-            while ask() {
-                std::thread::sleep(Duration::from_millis(2));
-            }
+    thread::scope(|scope| {
+        for policy in [
+            "20/30 days",
+            "leaky_bucket: 20/30 days queue 19",
+            "fixed_window: 20/10000 days",
+            "fixed_window: 20/30 days from first",
+            "sliding_window: 20/30 days",
+            "sliding_log: 20/30 days",
+            "sliding_log: 20/30 days buckets 30",
+            "concurrency: 20 for 300s",
+        ] {
+            scope.spawn(|| come_and_go(policy, &server));
         }
-        say(format_args!(
-            "coming and going: of {policy} the store admitted {}, the process {}",
-            admitted[0], admitted[1]
-        ));
-        assert!(admitted[0] >= 8 && admitted[0] <= 20, "{policy}: the store admitted {}", admitted[0]);
-        assert!(admitted[1] >= 5 && admitted[1] <= 20, "{policy}: the process admitted {}", admitted[1]);
+    });
+}
+
+fn come_and_go(policy: &str, server: &Server) {
+    let relay = Relay::to(&server.address());
+    let limiter = limiter(policy, &relay.uri("&timeout_ms=5000"), OnStoreFailure::Local);
+    let mut admitted = [0, 0];
+    let mut ask = || {
+        let decision = limiter.acquire("k", 1).unwrap();
+        admitted[usize::from(decision.degraded())] += u64::from(decision.allowed());
+        decision.degraded()
+    };
+    for _ in 0..6 {
+        relay.set(Manner::Reset);
+        (0..8).for_each(|_| _ = ask());
+        relay.set(Manner::Pass);
+        while ask() {
+            thread::sleep(Duration::from_millis(2));
+        }
     }
+    let [by_store, by_process] = admitted;
+    say(format_args!(
+        "coming and going: of {policy} the store admitted {by_store}, the process {by_process}"
+    ));
+    assert!((6..=20).contains(&by_store), "{policy}: the store admitted {by_store}");
+    assert!((8..=20).contains(&by_process), "{policy}: the process admitted {by_process}");
 }

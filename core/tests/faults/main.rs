@@ -17,9 +17,9 @@ use std::time::Duration;
 use common::load::TOLERANCE;
 use common::say;
 
-/// The next probe goes out 1.25 s after the last one at most, which may have waited for 500 ms; then one
+/// A probe goes out 312 ms after the last one at most, which may have waited for 500 ms; then one
 /// caller tries.
-const RETURN: Duration = Duration::from_millis(1_800);
+const RETURN: Duration = Duration::from_millis(900);
 
 /// That decisions returned to the store soon after it was well again.
 fn check_return(scene: &str, returned: Duration) {

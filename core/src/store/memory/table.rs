@@ -135,7 +135,8 @@ impl Table {
     }
 
     /// Makes a place for a new state in a store that is full: first by what says nothing, then by the
-    /// state of a sample that owes least. False when that is the new one.
+    /// state of a sample that owes least. False when that is the new one: of equals it is not, or whoever
+    /// came to a store full of them would be new each time.
     fn evict(&mut self, new: &State, now: Now, bounds: &Bounds) -> bool {
         let Sample::Least(least) = self.sample(now, bounds) else { return true };
         // Something that says nothing may lie elsewhere: a look at all of it, so seldom that it costs no
@@ -146,7 +147,7 @@ impl Table {
         }
         bounds.evicted();
         let debt = new.debt(now);
-        let Some((_, slot)) = least.filter(|&(least, _)| least < debt) else { return false };
+        let Some((_, slot)) = least.filter(|&(least, _)| least <= debt) else { return false };
         self.slots.remove(slot);
         bounds.left(1);
         true

@@ -121,8 +121,12 @@ impl RedisStore {
     }
 
     fn remember(&self, request: &Request<'_>, mode: Mode, time: Time, outcome: &Outcome, sent: u64) {
-        if mode == Mode::Acquire && request.cost > 0 && time.given().is_none() && !outcome.admitted {
-            self.refusals.remember(request, outcome, sent, local_us());
+        if mode == Mode::Acquire && request.cost > 0 && time.given().is_none() {
+            if outcome.admitted {
+                self.refusals.end(request);
+            } else {
+                self.refusals.remember(request, outcome, sent, local_us());
+            }
         }
     }
 
@@ -286,7 +290,7 @@ impl RedisStore {
     }
 
     pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
-        self.refusals.forget(key);
+        self.refusals.forget(key, local_us());
         let mut arguments = Args::default();
         script::time_arguments(&mut arguments, time);
         arguments.arg(for_us);
@@ -296,7 +300,7 @@ impl RedisStore {
 
     pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
         let deleted = self.delete(std::iter::once(self.block_key(key, time)));
-        self.refusals.forget(key);
+        self.refusals.forget(key, local_us());
         deleted
     }
 
@@ -308,7 +312,7 @@ impl RedisStore {
 
     /// What was refused to these keys may be admitted now.
     fn forget(&self, charges: &[Charge<'_>]) {
-        charges.iter().for_each(|charge| self.refusals.forget(charge.key));
+        charges.iter().for_each(|charge| self.refusals.forget(charge.key, local_us()));
     }
 
     fn settings(&self) -> &Settings {
