@@ -46,6 +46,7 @@ pub(super) enum Command {
 
 impl Command {
     /// One command for all of them: a single call, or several that decide by the server's time.
+    #[expect(clippy::needless_pass_by_value, reason = "an iterator, which is walked more than once")]
     pub fn of<'a>(asks: impl Iterator<Item = &'a Ask> + Clone) -> Self {
         let mut decides =
             asks.clone().filter_map(|ask| if let Ask::Decide(it) = ask { Some(it) } else { None });

@@ -82,6 +82,7 @@ fn width(algorithm: &Algorithm) -> usize {
 enum Part {
     Bucket,
     Window,
+    #[cfg_attr(not(feature = "calendar"), expect(dead_code, reason = "a build without calendars"))]
     Calendar,
     SlidingWindow,
     SlidingLog,
@@ -245,6 +246,8 @@ fn charge_arguments(
 }
 
 fn fixed_window(command: &mut Args, window: &FixedWindow, cost: u64, near: u64) {
+    #[cfg(not(feature = "calendar"))]
+    let _ = near;
     let digits = match window.windows {
         Windows::Clock => digits(MAX_TIME_US / window.period_us),
         Windows::First => START_DIGITS,

@@ -12,6 +12,7 @@ pub(super) struct Args {
 }
 
 impl Args {
+    #[expect(clippy::needless_pass_by_value, reason = "numbers and texts, written out where they stand")]
     pub fn arg(&mut self, argument: impl Argument) -> &mut Self {
         argument.pack(self);
         self
