@@ -30,7 +30,8 @@ pub fn decision<'py>(
     bare: BareDecision,
 ) -> Result<Bound<'py, PyAny>, NoMemory> {
     let py = limiter.py();
-    let decision = Decision { bare, policy: Kept::new(limiter.get().policy().bind(py)), key: Kept::new(key) };
+    let policy = Kept::new(limiter.get().policy_of(&bare).bind(py));
+    let decision = Decision { bare, policy, key: Kept::new(key) };
     class::object(py, decision).map(Bound::into_any)
 }
 

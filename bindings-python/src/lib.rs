@@ -8,9 +8,13 @@ mod convert;
 mod deciding;
 mod decision;
 mod error;
+mod event_loop;
+mod failure;
+mod health;
 mod http;
 mod limit;
 mod limiter;
+mod news;
 mod raw;
 mod standing;
 mod stats;
@@ -31,6 +35,10 @@ mod _mirab {
     #[pymodule_export]
     use super::clock::PyManualClock;
     #[pymodule_export]
+    use super::event_loop::{acquire_soon, allow_soon, decides_here, peek_soon};
+    #[pymodule_export]
+    use super::health::PyHealth;
+    #[pymodule_export]
     use super::http::{client_key, http_headers};
     #[pymodule_export]
     use super::limit::PyLimit;
@@ -40,6 +48,8 @@ mod _mirab {
     use super::stats::PyStats;
     #[pymodule_export]
     use super::store::PyStore;
+    #[pymodule_export]
+    use super::wait::PyWaiter;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -11,7 +11,10 @@ use crate::clock::{HostClock, choose, raised};
 use crate::convert::{Cost, items_of, key_bytes, shown, span};
 use crate::decision::{Decision, decision};
 use crate::error::{invalid_argument, raise};
+use crate::failure::{Choice, Instances};
+use crate::health::PyHealth;
 use crate::limit::{PyPolicy, limits, policy};
+use crate::news;
 use crate::raw::class::NoMemory;
 use crate::stats::PyStats;
 use crate::store::StoreArgument;
@@ -24,6 +27,8 @@ use crate::wait::sleep;
 pub struct PyLimiter {
     core: Limiter,
     policy: Py<PyPolicy>,
+    /// What of it this process admits by itself while its store fails.
+    shares: Py<PyPolicy>,
     clock: Option<Arc<HostClock>>,
     /// Such a store never blocks, and a decision is shorter than giving up the GIL and taking it.
     local: bool,
@@ -34,29 +39,42 @@ impl PyLimiter {
     /// A limiter of `limits` (notation, a Limit, or a list of them) on `store` (a URI or a Store).
     ///
     /// `clock` is None for the store's own, a ManualClock, or a callable that returns the seconds
-    /// since 1970. Making a limiter opens no socket and starts no thread.
+    /// since 1970. `on_store_failure` is "local", "open", "closed" or "raise", and `instances` how many
+    /// processes share the store. Making a limiter opens no socket and starts no thread.
     #[new]
     #[pyo3(
-        signature = (limits, store=StoreArgument::Default, *, clock=None, on_store_failure="raise"),
-        text_signature = "(limits, store='memory:', *, clock=None, on_store_failure='raise')"
+        signature = (
+            limits,
+            store=StoreArgument::Default,
+            *,
+            clock=None,
+            on_store_failure=Choice(OnStoreFailure::Local),
+            instances=None,
+        ),
+        text_signature = "(limits, store='memory:', *, clock=None, on_store_failure='local', instances=None)"
     )]
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
         store: StoreArgument,
         clock: Option<&Bound<'_, PyAny>>,
-        on_store_failure: &str,
+        on_store_failure: Choice,
+        instances: Option<Instances>,
     ) -> PyResult<Self> {
         let (core_clock, clock) = choose(clock, py)?;
-        let failure: OnStoreFailure = on_store_failure.parse().map_err(raise)?;
-        let mut builder = Limiter::builder(policy(limits)?).clock(core_clock).on_store_failure(failure);
+        let mut builder =
+            Limiter::builder(policy(limits)?).clock(core_clock).on_store_failure(on_store_failure.0);
+        if let Some(instances) = instances {
+            builder = builder.instances(instances.0);
+        }
         if let StoreArgument::Given(store) = store {
             builder = builder.store(store);
         }
         let core = builder.build().map_err(raise)?;
         let policy = Py::new(py, PyPolicy(core.policy().clone()))?;
         let local = core.store().is_local();
-        Ok(Self { core, policy, clock, local })
+        let shares = if local { policy.clone_ref(py) } else { Py::new(py, PyPolicy(core.shares().clone()))? };
+        Ok(Self { core, policy, shares, clock, local })
     }
 
     /// Acquires for several keys in one step: `items` are keys, or (key, cost) pairs.
@@ -173,6 +191,12 @@ impl PyLimiter {
         self.call(py, |core, time| core.reset_at(key, time))
     }
 
+    /// How its store is, asked now: where that is a server, in a few round trips. A store that is away is
+    /// what it tells, and no error.
+    fn health(&self, py: Python<'_>) -> PyResult<PyHealth> {
+        self.run(py, Limiter::health).map(PyHealth::from)
+    }
+
     /// How often it answered what, since it was made.
     fn stats(&self) -> PyStats {
         PyStats(self.core.stats())
@@ -212,11 +236,12 @@ impl PyLimiter {
         &self.core
     }
 
-    pub fn policy(&self) -> &Py<PyPolicy> {
-        &self.policy
+    /// By which limits it decided.
+    pub fn policy_of(&self, bare: &BareDecision) -> &Py<PyPolicy> {
+        if bare.is_by_share() { &self.shares } else { &self.policy }
     }
 
-    /// Whether its store never blocks.
+    /// Whether its store is in this process.
     pub fn is_local(&self) -> bool {
         self.local
     }
@@ -245,8 +270,14 @@ impl PyLimiter {
         py: Python<'_>,
         operation: impl FnOnce(&Limiter) -> mirab::Result<T> + Send,
     ) -> PyResult<T> {
-        if self.local { operation(&self.core) } else { py.detach(|| operation(&self.core)) }
-            .map_err(|error: Error| raised().unwrap_or_else(|| raise(error)))
+        let done = if self.local {
+            operation(&self.core)
+        } else {
+            let done = py.detach(|| operation(&self.core));
+            news::tell(py, &self.core);
+            done
+        };
+        done.map_err(|error: Error| raised().unwrap_or_else(|| raise(error)))
     }
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from mirab import Store
+from redis_server import Server
 
 
 @pytest.fixture
@@ -15,6 +16,14 @@ def redis_uri() -> str:
     address = os.environ.get("MIRAB_TEST_REDIS")
     assert address, "MIRAB_TEST_REDIS is not set: run scripts/with-redis.sh"
     return f"{address}?timeout_ms=5000&prefix={uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A Redis of the test's own."""
+    server = Server()
+    yield server
+    server.end()
 
 
 @pytest.fixture(params=["memory", "redis"])

@@ -18,7 +18,6 @@ from mirab import (
     ManualClock,
     Refused,
     Store,
-    Unsupported,
 )
 
 
@@ -260,8 +259,6 @@ def test_options_are_checked() -> None:
         Limiter("5/minute", None)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="clock 5"):
         Limiter("5/minute", clock=5)  # type: ignore[arg-type]
-    with pytest.raises(Unsupported):
-        Limiter("5/minute", on_store_failure="local")
     with pytest.raises(InvalidArgument, match="sometimes"):
         Limiter("5/minute", on_store_failure="sometimes")
     with pytest.raises(TypeError, match="colour"):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 
 def test_threads_pass_exactly_the_capacity(store_uri: str) -> None:
-    limiter = Limiter("100/day", store_uri)
+    limiter = Limiter("100/day", store_uri, on_store_failure="raise")
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
@@ -40,7 +40,7 @@ def test_a_child_uses_an_inherited_memory_limiter(*, used_before: bool) -> None:
 
 @pytest.mark.parametrize("used_before", [False, True])
 def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: bool) -> None:
-    limiter = Limiter("10/day", redis_uri)
+    limiter = Limiter("10/day", redis_uri, on_store_failure="raise")
     expected = 0
     if used_before:
         assert limiter.allow("k")
@@ -49,7 +49,7 @@ def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: b
     def child() -> None:
         for _ in range(3):
             assert limiter.allow("k")
-        assert Limiter("10/day", redis_uri).allow("k")
+        assert Limiter("10/day", redis_uri, on_store_failure="raise").allow("k")
 
     in_child(child)
     assert limiter.peek("k").used == expected + 4
@@ -57,7 +57,7 @@ def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: b
 
 
 def test_a_fork_beside_busy_threads(store_uri: str) -> None:
-    limiter = Limiter("1000000/day", store_uri)
+    limiter = Limiter("1000000/day", store_uri, on_store_failure="raise")
     busy = True
 
     def work() -> None:

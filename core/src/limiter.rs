@@ -273,6 +273,12 @@ impl Limiter {
         &self.inner.policy
     }
 
+    /// What of its policy this instance admits by itself while a store elsewhere fails; for a store in this
+    /// process the policy.
+    pub fn shares(&self) -> &Policy {
+        self.inner.instead.as_ref().map_or(&self.inner.policy, |instead| &instead.shares)
+    }
+
     /// Its store.
     pub fn store(&self) -> &Store {
         &self.inner.store

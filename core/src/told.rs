@@ -101,9 +101,10 @@ impl BareDecision {
         matches!(self.ruling, Ruling::Admitted | Ruling::WouldAdmit)
     }
 
-    /// Whether this process decided by its share of the limits.
+    /// Whether this process decided by its [shares](crate::Limiter::shares) of the limits: then it is told
+    /// under those.
     #[inline]
-    pub(crate) fn is_by_share(&self) -> bool {
+    pub fn is_by_share(&self) -> bool {
         matches!(self.by, By::Local | By::LocalNever)
     }
 
