@@ -77,10 +77,14 @@ def test_an_exception_and_a_cancellation_release_too(store_uri: str, run: Run) -
 def test_the_blocks_own_exception_says_more(caplog: pytest.LogCaptureFixture) -> None:
     async def ask() -> None:
         limiter = AsyncLimiter(PLACES)
-        with pytest.raises(LookupError):
+
+        async def work() -> None:
             async with limiter.hold("k"):
                 limiter.close()
                 raise LookupError
+
+        with pytest.raises(LookupError):
+            await work()
 
     with caplog.at_level(logging.WARNING, "mirab"):
         asyncio.run(ask())
@@ -92,7 +96,7 @@ def test_limit_decorates_a_coroutine_function(store_uri: str, run: Run) -> None:
     async def ask() -> None:
         limiter = AsyncLimiter("3/hour", store_uri)
 
-        @limiter.limit(key=lambda user, *, size: f"reports:{user}", cost=lambda _, *, size: size)
+        @limiter.limit(key=lambda user, **_: f"reports:{user}", cost=lambda _, *, size: size)
         async def report(user: str, *, size: int) -> str:
             """Make a report."""
             await asyncio.sleep(0)

@@ -3,11 +3,11 @@
 import asyncio
 import gc
 import logging
-import os
 import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,7 +103,9 @@ def test_one_task_waits_for_nobody(server: Server) -> None:
             assert (await limiter.acquire("k")).allowed
         assert server.decisions_asked() - before == 50
         assert threading.active_count() == threads
-        assert len(os.listdir("/proc/self/task")) <= threads + 1  # one that connects may still be ending
+        assert (
+            len(list(Path("/proc/self/task").iterdir())) <= threads + 1
+        )  # one that connects may still be ending
 
     asyncio.run(ask())
 
@@ -153,7 +155,7 @@ def test_giving_up_before_the_deadline(server: Server, run: Run) -> None:
 
 
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @every_loop
@@ -297,7 +299,10 @@ def test_a_frozen_server_leaves_the_loop_turning(
 
     run(ask())
     with capsys.disabled():
-        print(f"\na frozen server: {degraded} decided here, the longest call {longest['call'] * 1e3:.1f} ms,", end="")
+        print(
+            f"\na frozen server: {degraded} decided here, the longest call {longest['call'] * 1e3:.1f} ms,",
+            end="",
+        )
         print(f" the longest that the loop stood {longest['gap'] * 1e3:.1f} ms")
     assert degraded > 100
     assert longest["call"] < 10 * (DEADLINE + 0.02)

@@ -56,7 +56,7 @@ def test_what_is_no_number_of_instances(instances: Any) -> None:
 
 @pytest.mark.parametrize("choice", [None, 5, b"local", "LOCAL", ""])
 def test_what_is_no_choice(choice: Any) -> None:
-    with pytest.raises(InvalidArgument, match='on_store_failure .*"closed"'):
+    with pytest.raises(InvalidArgument, match=r'on_store_failure .*"closed"'):
         Limiter("5/hour", on_store_failure=choice)
 
 
@@ -149,7 +149,8 @@ def test_a_log_that_fails_fails_no_decision(server: Server, monkeypatch: pytest.
 def test_the_health_of_a_store_in_this_process() -> None:
     health = Limiter("5/hour").health()
     assert (health.store, health.ok, health.circuit, health.opened) == ("memory:", True, "closed", 0)
-    assert health.last_error is health.server_version is health.maxmemory_policy is health.clock_ahead is None
+    unknown = [health.last_error, health.server_version, health.maxmemory_policy, health.clock_ahead]
+    assert unknown == [None] * 4
     assert health.layout == 1
     assert not health.may_drop_keys
 

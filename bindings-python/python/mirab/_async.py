@@ -156,9 +156,7 @@ class AsyncLimiter:
         self._closed = True
         self._limiter.close()
         for woken in tuple(self._asleep):
-            try:
-                woken.get_loop().call_soon_threadsafe(_wake, woken)
-            except RuntimeError:  # its loop is closed, and nobody waits there
+            if not _wake_in_its_loop(woken):
                 self._asleep.discard(woken)
 
     @property
@@ -198,6 +196,15 @@ class AsyncLimiter:
             self._asleep.discard(woken)
         if self._closed:
             raise Closed("the limiter is closed")
+
+
+def _wake_in_its_loop(woken: "asyncio.Future[None]") -> bool:
+    """Whether its loop could be told: one that is closed has nobody who waits."""
+    try:
+        woken.get_loop().call_soon_threadsafe(_wake, woken)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _wake(woken: "asyncio.Future[None]") -> None:
