@@ -125,6 +125,21 @@ fn a_connection_that_ends_while_nobody_asks_is_watched_no_more_and_costs_nobody(
 }
 
 #[test]
+fn what_cannot_be_sent_is_answered_with_an_error() {
+    let mut server = Server::start(&["--unixsocket", "redis.sock"]);
+    let path = server.dir().join("redis.sock");
+    let uri = format!("redis+unix://{}?timeout_ms=5000", path.display());
+    let limiter = limiter("5/hour", Store::open(&uri).unwrap());
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    assert!(driver.acquire(&limiter, 0, b"k", 1, Time::STORE).unwrap().is_none());
+    assert!(run(&mut driver, 1)[&0].as_ref().unwrap().allowed());
+    server.kill();
+    // Nobody has looked at the connection since.
+    assert!(driver.acquire(&limiter, 1, b"k", 1, Time::STORE).unwrap().is_none());
+    assert_eq!(run(&mut driver, 1)[&1].as_ref().unwrap_err().kind(), ErrorKind::StoreUnavailable);
+}
+
+#[test]
 #[cfg(feature = "calendar")]
 fn every_algorithm_is_read_as_the_others_read_it() {
     let (store, _) = redis_store();

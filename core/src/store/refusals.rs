@@ -86,8 +86,9 @@ impl Refusals {
         }
     }
 
-    /// The refusal of this request, where the store would surely give it.
-    pub fn recall(&self, request: &Request<'_>, local: u64) -> Option<Outcome> {
+    /// The refusal of this request, where the store would surely give it. The clock is read when it is found: one who
+    /// had to wait for others would take it for older than it is, or for one of the future.
+    pub fn recall(&self, request: &Request<'_>, local: impl FnOnce() -> u64) -> Option<Outcome> {
         let key = Fingerprint::of(request.key);
         let mut set = fork::lock(self.set(key));
         if set.refusals.is_empty() {
@@ -95,6 +96,7 @@ impl Refusals {
         }
         let buckets = buckets(request, key);
         let refusal = set.refusals.iter_mut().find(|refusal| refusal.buckets == buckets)?;
+        let local = local();
         let since = local.checked_sub(refusal.sent).filter(|&since| since < BELIEVED_US)?;
         if !refusal.refuses(request, refusal.at + since) {
             return None;
@@ -194,7 +196,7 @@ mod tests {
         let refusals = Refusals::default();
         // Sent at 500 and answered at 700 by this process's clock: the store's time was between.
         refusals.remember(&request(cost), &outcome, 500, 700);
-        let outcome = refusals.recall(&request(drawn), 500 + later)?;
+        let outcome = refusals.recall(&request(drawn), || 500 + later)?;
         let wait = algorithm.retry_after(&outcome.seen[0], outcome.now, drawn);
         Some((outcome.admitted, wait))
     }
@@ -223,7 +225,7 @@ mod tests {
         let request = Request { buckets: policy.buckets(), key: b"k", cost: 1 };
         let refusals = Refusals::default();
         refusals.remember(&request, &refusing(&policy), 500, 700);
-        let is_refused = |local| refusals.recall(&request, local).is_some();
+        let is_refused = |local| refusals.recall(&request, || local).is_some();
         assert_eq!([900_500, 900_500, 1_000_499, 1_000_500].map(is_refused), [false, true, true, false]);
         refusals.remember(&request, &refusing(&policy), 900_500, 900_700);
         assert!(is_refused(1_800_499));
@@ -238,9 +240,9 @@ mod tests {
         let refusals = Refusals::default();
         refusals.forget(b"k", 600);
         refusals.remember(&request, &refusing(&policy), 500, 700);
-        assert!(refusals.recall(&request, 800).is_none());
+        assert!(refusals.recall(&request, || 800).is_none());
         refusals.remember(&request, &refusing(&policy), 601, 700);
-        assert!(refusals.recall(&request, 800).is_some());
+        assert!(refusals.recall(&request, || 800).is_some());
     }
 
     /// The answer of a store in which one is used.

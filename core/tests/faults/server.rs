@@ -106,13 +106,12 @@ fn a_wrong_password_that_becomes_right() {
 #[test]
 fn a_server_that_is_still_loading() {
     let scene = "loading";
-    // Each key takes 1 ms to load, and clients are answered after each.
-    let options = ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
-    let mut server = Server::start(&options);
+    // Each key takes 1 ms to load, and clients are answered each two megabytes.
+    let mut server = Server::start(&["--key-load-delay", "1000", "--rdbcompression", "no"]);
     let mut connection = server.raw();
     let keys = outage().as_millis() as u64 / 2;
     for key in 0..keys {
-        redis::cmd("SET").arg(format!("other-{key}")).arg("x".repeat(1024)).exec(&mut connection).unwrap();
+        redis::cmd("SET").arg(format!("other-{key}")).arg("x".repeat(20_000)).exec(&mut connection).unwrap();
     }
     server.tell(&["SAVE"]);
     let limiter = limiter_on(&server.uri(""), OnStoreFailure::Local);

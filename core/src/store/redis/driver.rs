@@ -203,8 +203,10 @@ impl<T> Driver<T> {
         self.writes = !link.push(None)?;
         while !self.gathered.is_empty() {
             let flight = self.gather();
-            self.writes = !link.push(Some(&flight.command.args(false)))?;
+            let command = flight.command.args(false);
+            // Where it cannot be sent, it is lost with the connection.
             self.flights.push_back(flight);
+            self.writes = !link.push(Some(&command))?;
         }
         self.link = Some(link);
         Ok(())
@@ -245,8 +247,9 @@ impl<T> Driver<T> {
             if error::code(text) == "NOSCRIPT" && !flight.with_source {
                 // Nothing was executed, so that sending it again with the source charges once.
                 flight.with_source = true;
-                self.writes = !link.push(Some(&flight.command.args(true)))?;
+                let command = flight.command.args(true);
                 self.flights.push_back(flight);
+                self.writes = !link.push(Some(&command))?;
                 return Ok(());
             }
             desk.answered(&reply);

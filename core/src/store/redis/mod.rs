@@ -117,7 +117,7 @@ impl RedisStore {
     /// The refusal of this request, where it was given a moment ago and still holds.
     fn recall(&self, request: &Request<'_>, mode: Mode, time: Time) -> Option<Outcome> {
         let may = mode == Mode::Acquire && request.cost > 0 && time.given().is_none();
-        if may { self.refusals.recall(request, local_us()) } else { None }
+        if may { self.refusals.recall(request, local_us) } else { None }
     }
 
     fn remember(&self, request: &Request<'_>, mode: Mode, time: Time, outcome: &Outcome, sent: u64) {
