@@ -7,12 +7,17 @@ use std::time::{Duration, Instant};
 use crate::{Error, ErrorKind};
 
 /// How many failures one after the other open it.
-const FAILURES: u32 = 3;
+const FAILURES: u32 = 5;
 
-/// How long after a failure the next probe goes out: at first, and at most; up to a quarter more, so that
-/// processes that lost the server at the same time don't all come back at the same time.
-const FIRST_DELAY: Duration = Duration::from_millis(50);
-const LONGEST_DELAY: Duration = Duration::from_secs(1);
+/// How long after a failure the next probe goes out; up to a quarter more, so that processes that lost the
+/// server at the same time don't all come back at the same time.
+const DELAY: Duration = Duration::from_millis(250);
+
+/// How long a probe is waited for before another may be sent.
+const LONGEST_PROBE: Duration = Duration::from_secs(1);
+
+/// A server that fails again so soon has not been well in between, and an operator is told that once.
+const WELL: Duration = Duration::from_secs(10);
 
 /// How much news is kept for one who never takes it; then the oldest goes.
 const MOST_NEWS: usize = 16;
@@ -42,12 +47,14 @@ pub(super) enum Leave {
 pub(super) struct Circuit {
     state: State,
     failures: u32,
-    delay: Duration,
     /// What failed last.
     pub reason: Option<Error>,
     /// How often it opened.
     pub opened: u64,
     since: Option<Instant>,
+    /// Since when it is closed again, and whether an operator knows that it comes and goes.
+    closed: Option<Instant>,
+    comes_and_goes: bool,
     /// What an operator should know: each change of state, once.
     news: VecDeque<String>,
 }
@@ -57,10 +64,11 @@ impl Circuit {
         Self {
             state: State::Closed,
             failures: 0,
-            delay: FIRST_DELAY,
             reason: None,
             opened: 0,
             since: None,
+            closed: None,
+            comes_and_goes: false,
             news: VecDeque::new(),
         }
     }
@@ -101,7 +109,7 @@ impl Circuit {
             State::Open { probe_at } if now < probe_at => Leave::Refused { probe: false },
             State::Open { .. } => {
                 // Only one caller is sent to look.
-                self.state = State::Open { probe_at: now + LONGEST_DELAY };
+                self.state = State::Open { probe_at: now + LONGEST_PROBE };
                 Leave::Refused { probe: true }
             }
         }
@@ -124,11 +132,21 @@ impl Circuit {
 
     /// The server has answered as it should.
     pub fn succeeded(&mut self) {
+        self.failures = 0;
         if self.state != State::Closed {
-            let away = self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
-            self.announce(format!("decides again, after {:.1} s", away.as_secs_f64()));
+            (self.state, self.closed) = (State::Closed, Some(Instant::now()));
+            if !self.comes_and_goes {
+                self.announce_return();
+            }
+        } else if self.comes_and_goes && self.closed.is_none_or(|closed| closed.elapsed() >= WELL) {
+            self.comes_and_goes = false;
+            self.announce_return();
         }
-        (self.state, self.failures, self.delay) = (State::Closed, 0, FIRST_DELAY);
+    }
+
+    fn announce_return(&mut self) {
+        let away = self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        self.announce(format!("decides again, after {:.1} s", away.as_secs_f64()));
     }
 
     /// A probe has found the server, which is not yet to say that it decides.
@@ -153,14 +171,32 @@ impl Circuit {
             State::Closed if self.failures < FAILURES => {}
             State::Closed => {
                 self.opened += 1;
-                self.since = Some(now);
-                let reason = self.reason.as_ref().map_or_else(String::new, Error::to_string);
-                self.announce(format!("is not asked any more until it answers again: {reason}"));
+                self.announce_outage(now);
                 self.open(now);
             }
             State::Trial { .. } => self.open(now),
             State::Open { .. } => {}
         }
+    }
+
+    fn announce_outage(&mut self, now: Instant) {
+        let reason = self.reason.as_ref().map_or_else(String::new, Error::to_string);
+        let is_soon = self.closed.is_some_and(|closed| now.saturating_duration_since(closed) < WELL);
+        match (is_soon, self.comes_and_goes) {
+            (true, true) => {}
+            (true, false) => {
+                self.comes_and_goes = true;
+                let well = WELL.as_secs();
+                self.announce(format!(
+                    "comes and goes; the next word is when it has decided for {well} s: {reason}"
+                ));
+            }
+            (false, _) => {
+                self.comes_and_goes = false;
+                self.announce(format!("is not asked any more until it answers again: {reason}"));
+            }
+        }
+        self.since.get_or_insert(now);
     }
 
     /// A probe, or whoever connects, has not found the server.
@@ -174,9 +210,8 @@ impl Circuit {
 
     fn open(&mut self, now: Instant) {
         let random = RandomState::new().build_hasher().finish() as u32;
-        let more = (self.delay / 4).mul_f64(f64::from(random) / f64::from(u32::MAX));
-        self.state = State::Open { probe_at: now + self.delay + more };
-        self.delay = (self.delay * 2).min(LONGEST_DELAY);
+        let more = (DELAY / 4).mul_f64(f64::from(random) / f64::from(u32::MAX));
+        self.state = State::Open { probe_at: now + DELAY + more };
     }
 }
 
@@ -209,8 +244,10 @@ mod tests {
         let (mut circuit, now) = (Circuit::new(), Instant::now());
         for outage in 0..100 {
             let reason = || Error::new(ErrorKind::StoreTimeout, format!("outage {outage}"));
-            (0..3).for_each(|_| circuit.failed(now, reason()));
+            let now = now + outage * 2 * WELL;
+            (0..5).for_each(|_| circuit.failed(now, reason()));
             circuit.succeeded();
+            circuit.closed = Some(now);
         }
         let told: Vec<String> = std::iter::from_fn(|| circuit.next_news()).collect();
         assert_eq!(told.len(), MOST_NEWS);
@@ -218,34 +255,53 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_after_three_failures_and_closes_by_one_that_tries() {
+    fn a_server_that_comes_and_goes_is_told_once() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        let fail = |circuit: &mut Circuit| (0..5).for_each(|_| circuit.failed(Instant::now(), late()));
+        for _ in 0..20 {
+            fail(&mut circuit);
+            circuit.found();
+            circuit.succeeded();
+        }
+        let told: Vec<String> = std::iter::from_fn(|| circuit.next_news()).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[2].starts_with("comes and goes"), "{told:?}");
+        assert_eq!(circuit.opened, 20);
+        circuit.succeeded();
+        assert!(!circuit.has_news());
+        circuit.closed = now.checked_sub(WELL);
+        circuit.succeeded();
+        assert!(circuit.next_news().is_some_and(|text| text.starts_with("decides again")));
+    }
+
+    #[test]
+    fn it_opens_after_five_failures_and_closes_by_one_that_tries() {
         let (mut circuit, begun) = (Circuit::new(), Instant::now());
-        for _ in 0..2 {
+        for _ in 0..4 {
             circuit.failed(begun, late());
             assert_eq!(circuit.ask(begun), Leave::Ask);
         }
         circuit.failed(begun, late());
-        assert_eq!(circuit.ask(begun + 49 * MS), Leave::Refused { probe: false });
-        assert_eq!(circuit.ask(begun + 63 * MS), Leave::Refused { probe: true });
-        assert_eq!(circuit.ask(begun + 63 * MS), Leave::Refused { probe: false });
+        assert_eq!(circuit.ask(begun + 249 * MS), Leave::Refused { probe: false });
+        assert_eq!(circuit.ask(begun + 313 * MS), Leave::Refused { probe: true });
+        assert_eq!(circuit.ask(begun + 313 * MS), Leave::Refused { probe: false });
         circuit.found();
-        assert_eq!(circuit.ask(begun + 70 * MS), Leave::Ask);
-        assert_eq!(circuit.ask(begun + 70 * MS), Leave::Refused { probe: false });
+        assert_eq!(circuit.ask(begun + 320 * MS), Leave::Ask);
+        assert_eq!(circuit.ask(begun + 320 * MS), Leave::Refused { probe: false });
         circuit.succeeded();
-        assert_eq!((circuit.ask(begun + 70 * MS), circuit.opened), (Leave::Ask, 1));
+        assert_eq!((circuit.ask(begun + 320 * MS), circuit.opened), (Leave::Ask, 1));
         circuit.failed(begun, late());
         assert_eq!(circuit.ask(begun), Leave::Ask);
     }
 
     #[test]
-    fn probes_become_rarer_and_an_outage_counts_once() {
+    fn probes_go_out_steadily_and_an_outage_counts_once() {
         let (mut circuit, mut now) = (Circuit::new(), Instant::now());
         // The last of these had asked before it opened.
         (0..9).for_each(|_| circuit.failed(now, late()));
-        for delay in [50, 100, 200, 400, 800, 1_000, 1_000] {
+        for _ in 0..7 {
             let next = circuit.probe_at().unwrap();
-            let latest = now + delay * MS + delay * MS / 4;
-            assert!((now + delay * MS..=latest).contains(&next), "{delay} ms: {:?}", next - now);
+            assert!((now + DELAY..=now + DELAY + DELAY / 4).contains(&next), "{:?}", next - now);
             now = next;
             assert_eq!(circuit.ask(now), Leave::Refused { probe: true });
             circuit.not_found(now, late());
