@@ -55,8 +55,16 @@ struct Watched {
     /// The connection, by its descriptor and its number.
     link: Option<(RawFd, u64)>,
     writes: bool,
-    /// When the loop calls next of itself.
-    timer: Option<Instant>,
+    timer: Option<Timer>,
+    /// How many timers there were.
+    timers: u64,
+}
+
+/// When the loop calls next of itself, and under which number: it may be earlier than it was told.
+#[derive(Clone, Copy)]
+struct Timer {
+    due: Instant,
+    number: u64,
 }
 
 type Answers = Vec<(Asked, mirab::Result<BareDecision>)>;
@@ -74,7 +82,7 @@ impl Driven {
         };
         let driven = Self { limiter: limiter.clone(), inner: Mutex::new(inner) };
         let driven = Bound::new(event_loop.py(), driven)?;
-        Self::turn(&driven, event_loop)?;
+        Self::turn(&driven, event_loop, None)?;
         Ok(driven)
     }
 
@@ -126,10 +134,14 @@ impl Driven {
         Ok(future)
     }
 
-    /// Does what can be done without waiting, tells who was answered, and the loop what to watch.
-    fn turn(slf: &Bound<'_, Self>, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Does what can be done without waiting, tells who was answered, and the loop what to watch. `timer` is
+    /// the number of the one that has come.
+    fn turn(slf: &Bound<'_, Self>, event_loop: &Bound<'_, PyAny>, timer: Option<u64>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let (watch, wake, mut watched, answers) = this.lock().turn();
+        if timer.is_some() && timer == watched.timer.map(|timer| timer.number) {
+            watched.timer = None;
+        }
         for (asked, decided) in answers {
             if let Err(failure) = asked.tell(py, decided) {
                 failure.write_unraisable(py, None);
@@ -156,13 +168,14 @@ impl Driven {
 
 #[pymethods]
 impl Driven {
-    /// What the loop calls; `is_flush` at the end of a turn in which something was asked.
-    #[pyo3(signature = (is_flush=false))]
-    fn __call__(slf: &Bound<'_, Self>, is_flush: bool) -> PyResult<()> {
+    /// What the loop calls: `is_flush` at the end of a turn in which something was asked, `timer` when that
+    /// one's time has come.
+    #[pyo3(signature = (is_flush=false, timer=None))]
+    fn __call__(slf: &Bound<'_, Self>, is_flush: bool, timer: Option<u64>) -> PyResult<()> {
         if is_flush && !slf.get().lock().is_flush_due {
             return Ok(()); // it went out with what came in meanwhile
         }
-        Self::turn(slf, &running_loop(slf.py())?)
+        Self::turn(slf, &running_loop(slf.py())?, timer)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -186,10 +199,7 @@ impl Driven {
 impl Inner {
     fn turn(&mut self) -> (Watch, RawFd, Watched, Answers) {
         self.is_flush_due = false;
-        let mut watched = std::mem::take(&mut self.watched);
-        if watched.timer.is_some_and(|timer| timer <= Instant::now()) {
-            watched.timer = None;
-        }
+        let watched = std::mem::take(&mut self.watched);
         let watch = self.driver.turn();
         let answered = self.driver.take_answered().into_iter();
         let answers = answered.filter_map(|(id, decided)| {
@@ -269,9 +279,11 @@ impl Watched {
         if let Some(within) = watch.within {
             let due = Instant::now() + within;
             // The timer that is there serves later deadlines, too: when it comes, the next is set.
-            if self.timer.is_none_or(|timer| due + EARLIER < timer) {
-                event_loop.call_method1(intern!(py, "call_later"), (within.as_secs_f64(), driven))?;
-                self.timer = Some(due);
+            if self.timer.is_none_or(|timer| due + EARLIER < timer.due) {
+                self.timers += 1;
+                let called = (within.as_secs_f64(), driven, false, self.timers);
+                event_loop.call_method1(intern!(py, "call_later"), called)?;
+                self.timer = Some(Timer { due, number: self.timers });
             }
         }
         Ok(())
