@@ -263,11 +263,11 @@ impl Desk {
     }
 
     /// Makes a connection for another than those who meet here; `then` is called by the thread that made
-    /// it.
+    /// it. False where no thread can be started.
     pub fn connect_for(
         self: &Arc<Self>,
         then: impl FnOnce(std::result::Result<Link, Lost>) + Send + 'static,
-    ) {
+    ) -> bool {
         self.lock().has_tried = true;
         let desk = Arc::clone(self);
         let started = spawn(move || {
@@ -281,9 +281,10 @@ impl Desk {
             drop(inner);
             then(link);
         });
-        if let Err(error) = started {
+        if let Err(error) = &started {
             self.lost(&self.unavailable(&format!("no thread to connect with: {error}")));
         }
+        started.is_ok()
     }
 
     fn connect_deadline(&self) -> Instant {

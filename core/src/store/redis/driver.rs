@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,8 @@ use crate::{Error, ErrorKind, Result};
 /// What an event loop does next for a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
-    /// The connection: to be watched for reading; none while there is none.
+    /// The connection: to be watched for reading; none while there is none. One that is named no more is
+    /// closed by the next turn, so that it can be watched no more before it is.
     pub link: Option<RawFd>,
     /// Which connection that is: another one may have the same descriptor.
     pub connection: u64,
@@ -53,6 +55,8 @@ struct Flight<T> {
 pub(crate) struct Driver<T> {
     store: Arc<RedisStore>,
     link: Option<Link>,
+    /// A connection that is of no use any more, and that the loop may still watch.
+    parting: Option<Link>,
     connection: u64,
     writes: bool,
     gathered: VecDeque<Waiting<T>>,
@@ -66,7 +70,7 @@ pub(crate) struct Driver<T> {
 /// Where the thread that connects leaves what came of it.
 struct Arrival {
     link: Mutex<Option<std::result::Result<Link, Lost>>>,
-    is_connecting: std::sync::atomic::AtomicBool,
+    is_connecting: AtomicBool,
     wake: UnixStream,
 }
 
@@ -84,6 +88,7 @@ impl<T> Driver<T> {
         Ok(Self {
             store: Arc::clone(store),
             link: None,
+            parting: None,
             connection: 0,
             writes: false,
             gathered: VecDeque::new(),
@@ -136,6 +141,7 @@ impl<T> Driver<T> {
     /// what is late. Then says what to watch.
     pub fn turn(&mut self) -> Watch {
         self.leave_to_parent();
+        self.parting = None;
         self.arrive();
         if let Err(lost) = self.exchange() {
             self.lose(&lost);
@@ -150,7 +156,10 @@ impl<T> Driver<T> {
             link: self.link.as_ref().map(Link::raw_fd),
             connection: self.connection,
             writes: self.writes,
-            within: next.map(|next| next.saturating_duration_since(Instant::now())),
+            within: match &self.parting {
+                Some(_) => Some(Duration::ZERO),
+                None => next.map(|next| next.saturating_duration_since(Instant::now())),
+            },
         }
     }
 
@@ -176,29 +185,42 @@ impl<T> Driver<T> {
     }
 
     fn connect(&self) {
-        use std::sync::atomic::Ordering::AcqRel;
-        if self.arrival.is_connecting.swap(true, AcqRel) {
+        if self.arrival.is_connecting.swap(true, Ordering::AcqRel) {
             return;
         }
         let arrival = Arc::clone(&self.arrival);
-        self.store.desk.connect_for(move |link| {
+        let started = self.store.desk.connect_for(move |link| {
             *fork::lock(&arrival.link) = Some(link);
-            arrival.is_connecting.store(false, std::sync::atomic::Ordering::Release);
+            arrival.is_connecting.store(false, Ordering::Release);
             // When it is full the loop is awake anyway.
             let _ = (&arrival.wake).write(&[1]);
         });
+        if !started {
+            self.arrival.is_connecting.store(false, Ordering::Release);
+        }
     }
 
+    /// Takes in what has come on the connection, and sends what was gathered.
     fn exchange(&mut self) -> std::result::Result<(), Lost> {
         let Some(mut link) = self.link.take() else { return Ok(()) };
+        let is_kept = self.exchange_on(&mut link);
+        match is_kept {
+            Ok(true) => self.link = Some(link),
+            Ok(false) | Err(_) => (self.parting, self.writes) = (Some(link), false),
+        }
+        is_kept.map(|_| ())
+    }
+
+    /// As [`exchange`](Self::exchange); false where the connection ended while nothing was asked.
+    fn exchange_on(&mut self, link: &mut Link) -> std::result::Result<bool, Lost> {
         if !self.flights.is_empty() {
             link.pull()?;
             while let Some(reply) = link.next_reply()? {
-                self.land(&mut link, reply)?;
+                self.land(link, reply)?;
             }
-        } else if !self.is_of_use(&mut link) {
-            // It was dropped while nothing was asked: nothing is lost but the connection.
-            return Ok(());
+        } else if !self.is_of_use(link) {
+            // Nothing is lost but the connection.
+            return Ok(false);
         }
         self.writes = !link.push(None)?;
         while !self.gathered.is_empty() {
@@ -208,8 +230,7 @@ impl<T> Driver<T> {
             self.flights.push_back(flight);
             self.writes = !link.push(Some(&command))?;
         }
-        self.link = Some(link);
-        Ok(())
+        Ok(true)
     }
 
     /// Whether a connection on which nothing is on its way can be used.
@@ -278,7 +299,7 @@ impl<T> Driver<T> {
 
     /// The connection is lost: what is on its way may have been charged, and is never sent again.
     fn lose(&mut self, lost: &Lost) {
-        self.link = None;
+        self.parting = self.link.take().or(self.parting.take());
         self.writes = false;
         let error = lost.error(self.store.settings(), true);
         self.store.desk.lost(&error);

@@ -131,9 +131,16 @@ pub(super) struct Malformed(pub String);
 impl Reply {
     /// The first reply in `bytes` and its length; none while it is not whole.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
-        if bytes.len() > MOST_BYTES {
-            return Err(Malformed(format!("a reply of more than {MOST_BYTES} bytes")));
+        match Self::parse_whole(bytes)? {
+            // Behind a whole one there may be any number of others.
+            None if bytes.len() > MOST_BYTES => {
+                Err(Malformed(format!("a reply of more than {MOST_BYTES} bytes")))
+            }
+            parsed => Ok(parsed),
         }
+    }
+
+    fn parse_whole(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let Some((line, mut at)) = line(bytes, 0)? else { return Ok(None) };
         let reply = match line.split_first() {
             Some((b'+', text)) => Self::Text(String::from_utf8_lossy(text).into_owned()),
@@ -168,7 +175,7 @@ fn array(bytes: &[u8], mut at: usize, count: i64) -> Result<Option<(Reply, usize
         if first == b'*' {
             return Err(malformed(&bytes[at..bytes.len().min(at + 40)]));
         }
-        let Some((reply, length)) = Reply::parse(&bytes[at..])? else { return Ok(None) };
+        let Some((reply, length)) = Reply::parse_whole(&bytes[at..])? else { return Ok(None) };
         at += length;
         match reply {
             Reply::Integers(number) => numbers.extend(number),
@@ -255,6 +262,10 @@ mod tests {
         assert_eq!(Reply::parse(b"$5\r\nhello\r\n"), Ok(Some((Reply::Text("hello".into()), 11))));
         assert_eq!(Reply::parse(b"$-1\r\n"), Ok(Some((Reply::Other, 5))));
         assert_eq!(Reply::parse(b"*2\r\n:1\r\n$1\r\nx\r\n"), Ok(Some((Reply::Other, 15))));
+        let many = b":7\r\n".repeat(MOST_BYTES / 4 + 1);
+        assert_eq!(Reply::parse(&many), Ok(Some((integers(&[7]), 4))));
+        let endless = [b"*400000\r\n".as_slice(), &many].concat();
+        assert!(Reply::parse(&endless).is_err());
         let error = Reply::Error("NOSCRIPT No matching script".into());
         assert_eq!(Reply::parse(b"-NOSCRIPT No matching script\r\n"), Ok(Some((error, 30))));
     }
