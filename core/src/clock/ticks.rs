@@ -6,6 +6,7 @@
 //! read this counter, it is asked each time.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -17,6 +18,11 @@ const FOLLOWED_US: u64 = 1_000;
 
 /// The bits of a fraction of a microsecond.
 const FRACTION: u32 = 32;
+
+/// How far the civil clock is ahead of the other, in microseconds. It is one for all threads, and changes
+/// only when somebody sets the clock: what one thread wrote at the beginning of a window must not lie in
+/// the future for another.
+static AHEAD_US: AtomicI64 = AtomicI64::new(0);
 
 thread_local!(static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor::NONE) });
 
@@ -35,7 +41,8 @@ pub(super) fn read() -> Now {
 #[derive(Clone, Copy)]
 struct Anchor {
     ticks: u64,
-    at: Now,
+    /// The boot clock plus the offset.
+    at: u64,
     /// The boot clock's part of a microsecond, in 2^-32.
     fraction: u64,
     /// Microseconds a tick, in 2^-32; 0 when not known.
@@ -47,13 +54,13 @@ struct Anchor {
 }
 
 impl Anchor {
-    const NONE: Self =
-        Self { ticks: 0, at: Now { steady: 0, wall: 0 }, fraction: 0, pace: 0, followed: 0, told: 0 };
+    const NONE: Self = Self { ticks: 0, at: 0, fraction: 0, pace: 0, followed: 0, told: 0 };
 
     #[inline]
     fn after(&self, ticks: u64) -> Now {
         let us = (self.fraction + ticks * self.pace) >> FRACTION;
-        Now { steady: (self.at.steady + us).max(self.told), wall: self.at.wall + us }
+        let steady = (self.at + us).max(self.told);
+        Now { steady, wall: steady.saturating_add_signed(AHEAD_US.load(Ordering::Relaxed)) }
     }
 
     /// Asks the kernel; also, how many ticks that took: between them nobody knows where the counter was.
@@ -64,9 +71,15 @@ impl Anchor {
         let gap = counter().wrapping_sub(before);
         let wall = clock_gettime(ClockId::Realtime);
         let (boot_us, wall) = (micros(boot), micros(wall));
+        let between = micros(clock_gettime(ClockId::Boottime)).saturating_sub(boot_us);
         let steady = boot_us + OFFSET.get_or_make(|| wall.saturating_sub(boot_us));
+        let ahead = wall.cast_signed() - steady.cast_signed();
+        // The two are not read at once, and less than a microsecond is cut off of each.
+        if ahead.abs_diff(AHEAD_US.load(Ordering::Relaxed)) > between + 2 {
+            AHEAD_US.store(ahead, Ordering::Relaxed);
+        }
         let fraction = ((boot.tv_nsec.unsigned_abs() % 1_000) << FRACTION) / 1_000;
-        (Self { ticks: before.wrapping_add(gap / 2), at: Now { steady, wall }, fraction, ..Self::NONE }, gap)
+        (Self { ticks: before.wrapping_add(gap / 2), at: steady, fraction, ..Self::NONE }, gap)
     }
 
     /// The pace from an earlier anchor to this one; none when something came between its readings.
@@ -75,7 +88,7 @@ impl Anchor {
         if gap > ticks >> 12 {
             return None;
         }
-        let us = u128::from(self.at.steady.checked_sub(earlier.at.steady)?);
+        let us = u128::from(self.at.checked_sub(earlier.at)?);
         let span =
             ((us << FRACTION) + u128::from(self.fraction)).checked_sub(u128::from(earlier.fraction))?;
         u64::try_from(span / u128::from(ticks.max(1))).ok().filter(|&pace| pace > 0)
@@ -91,8 +104,8 @@ fn renew(cell: &Cell<Anchor>) -> Now {
         new.told = old.after(old.followed).steady;
     }
     let known = new.after(0);
-    let is_first = old.at.steady == 0;
-    if !is_first && (known.steady < old.at.steady + FOLLOWED_US || !is_trusted()) {
+    let is_first = old.at == 0;
+    if !is_first && (known.steady < old.at + FOLLOWED_US || !is_trusted()) {
         return known;
     }
     if let Some(pace) = new.pace_since(&old, gap).filter(|_| !is_first) {
@@ -138,7 +151,7 @@ mod tests {
     use super::*;
 
     fn kernel() -> Now {
-        Anchor::take().0.at
+        Anchor::take().0.after(0)
     }
 
     #[test]
@@ -162,10 +175,27 @@ mod tests {
     }
 
     #[test]
+    fn the_two_clocks_lie_equally_far_apart_for_all_threads() {
+        let apart = || {
+            let mut all: Vec<i64> = (0..20_000)
+                .map(|_| read())
+                .map(|now| now.wall.cast_signed() - now.steady.cast_signed())
+                .collect();
+            all.dedup();
+            all
+        };
+        let first = apart();
+        let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(apart)).collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), first);
+        }
+    }
+
+    #[test]
     fn a_counter_that_jumps_or_stands_is_left_at_once() {
         for ticks in [0, u64::MAX, counter()] {
             let mut old = Anchor { pace: 1 << 22, followed: 1 << 20, ticks, ..Anchor::take().0 };
-            old.at.steady -= 2_000;
+            old.at -= 2_000;
             let cell = Cell::new(old);
             assert!(renew(&cell).steady.abs_diff(kernel().steady) < 1_000_000);
             assert_eq!(cell.get().followed, 0);
