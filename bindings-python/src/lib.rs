@@ -7,9 +7,13 @@ mod clock;
 mod convert;
 mod decision;
 mod error;
+mod event_loop;
+mod failure;
+mod health;
 mod http;
 mod limit;
 mod limiter;
+mod news;
 mod standing;
 mod stats;
 mod store;
@@ -25,6 +29,10 @@ mod _mirab {
     #[pymodule_export]
     use super::decision::PyDecision;
     #[pymodule_export]
+    use super::event_loop::{acquire_soon, allow_soon, decides_here, peek_soon};
+    #[pymodule_export]
+    use super::health::PyHealth;
+    #[pymodule_export]
     use super::http::{client_key, http_headers};
     #[pymodule_export]
     use super::limit::PyLimit;
@@ -36,6 +44,8 @@ mod _mirab {
     use super::stats::PyStats;
     #[pymodule_export]
     use super::store::PyStore;
+    #[pymodule_export]
+    use super::wait::PyWaiter;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

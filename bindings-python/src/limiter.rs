@@ -10,7 +10,10 @@ use crate::clock::{HostClock, choose, raised};
 use crate::convert::{Cost, items_of, key_bytes, shown, span};
 use crate::decision::PyDecision;
 use crate::error::{invalid_argument, raise};
+use crate::failure::{Choice, Instances};
+use crate::health::PyHealth;
 use crate::limit::{limits, policy};
+use crate::news;
 use crate::stats::PyStats;
 use crate::store::StoreArgument;
 use crate::wait::sleep;
@@ -31,22 +34,34 @@ impl PyLimiter {
     /// A limiter of `limits` (notation, a Limit, or a list of them) on `store` (a URI or a Store).
     ///
     /// `clock` is None for the store's own, a ManualClock, or a callable that returns the seconds
-    /// since 1970. Making a limiter opens no socket and starts no thread.
+    /// since 1970. `on_store_failure` is "local", "open", "closed" or "raise", and `instances` how many
+    /// processes share the store. Making a limiter opens no socket and starts no thread.
     #[new]
     #[pyo3(
-        signature = (limits, store=StoreArgument::Default, *, clock=None, on_store_failure="raise"),
-        text_signature = "(limits, store='memory:', *, clock=None, on_store_failure='raise')"
+        signature = (
+            limits,
+            store=StoreArgument::Default,
+            *,
+            clock=None,
+            on_store_failure=Choice(OnStoreFailure::Local),
+            instances=None,
+        ),
+        text_signature = "(limits, store='memory:', *, clock=None, on_store_failure='local', instances=None)"
     )]
     fn new(
         py: Python<'_>,
         limits: &Bound<'_, PyAny>,
         store: StoreArgument,
         clock: Option<&Bound<'_, PyAny>>,
-        on_store_failure: &str,
+        on_store_failure: Choice,
+        instances: Option<Instances>,
     ) -> PyResult<Self> {
         let (core_clock, clock) = choose(clock, py)?;
-        let failure: OnStoreFailure = on_store_failure.parse().map_err(raise)?;
-        let mut builder = Limiter::builder(policy(limits)?).clock(core_clock).on_store_failure(failure);
+        let mut builder =
+            Limiter::builder(policy(limits)?).clock(core_clock).on_store_failure(on_store_failure.0);
+        if let Some(instances) = instances {
+            builder = builder.instances(instances.0);
+        }
         if let StoreArgument::Given(store) = store {
             builder = builder.store(store);
         }
@@ -195,6 +210,12 @@ impl PyLimiter {
         self.call(py, |core, time| core.reset_at(key, time))
     }
 
+    /// How its store is, asked now: where that is a server, in a few round trips. A store that is away is
+    /// what it tells, and no error.
+    fn health(&self, py: Python<'_>) -> PyResult<PyHealth> {
+        self.run(py, Limiter::health).map(PyHealth::from)
+    }
+
     /// How often it answered what, since it was made.
     fn stats(&self) -> PyStats {
         PyStats(self.core.stats())
@@ -230,16 +251,26 @@ impl PyLimiter {
         &self.core
     }
 
-    /// Reads a given clock once, with the GIL, then calls the core: without it when that may block.
-    fn call<T: Send>(
+    /// Whether its store is in this process.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// Reads a given clock once, with the GIL.
+    pub fn time(&self, py: Python<'_>) -> PyResult<Time> {
+        match &self.clock {
+            Some(clock) => clock.read(py),
+            None => self.core.read_clock().map_err(raise),
+        }
+    }
+
+    /// Reads the clock, then calls the core: without the GIL when that may block.
+    pub fn call<T: Send>(
         &self,
         py: Python<'_>,
         operation: impl FnOnce(&Limiter, Time) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let time = match &self.clock {
-            Some(clock) => clock.read(py)?,
-            None => self.core.read_clock().map_err(raise)?,
-        };
+        let time = self.time(py)?;
         self.run(py, |core| operation(core, time))
     }
 
@@ -249,8 +280,14 @@ impl PyLimiter {
         py: Python<'_>,
         operation: impl FnOnce(&Limiter) -> Result<T> + Send,
     ) -> PyResult<T> {
-        if self.local { operation(&self.core) } else { py.detach(|| operation(&self.core)) }
-            .map_err(|error: Error| raised().unwrap_or_else(|| raise(error)))
+        let done = if self.local {
+            operation(&self.core)
+        } else {
+            let done = py.detach(|| operation(&self.core));
+            news::tell(py, &self.core);
+            done
+        };
+        done.map_err(|error: Error| raised().unwrap_or_else(|| raise(error)))
     }
 }
 

@@ -39,6 +39,12 @@ impl PyStats {
         self.0.errors
     }
 
+    /// Requests of the above that were decided in the store's place, since it failed.
+    #[getter]
+    fn degraded(&self) -> u64 {
+        self.0.degraded
+    }
+
     /// Units that `refund` and `commit` gave back.
     #[getter]
     fn refunded(&self) -> u64 {
@@ -58,10 +64,11 @@ impl PyStats {
     }
 
     fn __repr__(&self) -> String {
-        let Stats { allowed, refused, never, blocked, errors, refunded, keys, evicted, .. } = self.0;
+        let Stats { allowed, refused, never, blocked, errors, degraded, refunded, keys, evicted, .. } =
+            self.0;
         format!(
             "Stats(allowed={allowed}, refused={refused}, never={never}, blocked={blocked}, errors={errors}, \
-             refunded={refunded}, keys={keys}, evicted={evicted})"
+             degraded={degraded}, refunded={refunded}, keys={keys}, evicted={evicted})"
         )
     }
 }

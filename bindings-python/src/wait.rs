@@ -1,11 +1,16 @@
-//! Sleeping as Python's threads do: without the GIL, and so that Ctrl-C is heard.
+//! Waiting: a sleep as Python's threads do it, without the GIL, and so that Ctrl-C is heard; and what those
+//! need who sleep in an event loop.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use mirab::{Limiter, Result};
+use mirab::{Limiter, Result, Waiter};
 use pyo3::prelude::*;
 
+use crate::convert::{Cost, key_bytes, seconds, span};
+use crate::decision::PyDecision;
 use crate::error::raise;
+use crate::limiter::PyLimiter;
 
 /// How long the main thread sleeps before it looks for signals, which only it handles.
 const DEAF: Duration = Duration::from_millis(50);
@@ -29,4 +34,31 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import("threading")?;
     let current = threading.call_method0("get_ident")?;
     threading.call_method0("main_thread")?.getattr("ident")?.eq(current)
+}
+
+/// A request that waits, where its asking and its sleeping are an event loop's.
+#[pyclass(frozen, module = "mirab._mirab", name = "Waiter")]
+pub struct PyWaiter(Mutex<Waiter>);
+
+#[pymethods]
+impl PyWaiter {
+    /// Begins to wait now, at most for `timeout` (seconds or a `timedelta`; None is for ever).
+    #[new]
+    #[pyo3(signature = (limiter, key, cost, timeout))]
+    fn new(
+        limiter: &Bound<'_, PyLimiter>,
+        key: &Bound<'_, PyAny>,
+        cost: Cost,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let timeout = timeout.map(|timeout| span("timeout", timeout)).transpose()?;
+        Ok(Self(Mutex::new(limiter.get().core().waiter(key_bytes(key)?, cost.0, timeout))))
+    }
+
+    /// The seconds to sleep after `decision`, before it is the answer where it admitted, and is asked again
+    /// where it refused; None when it is the answer.
+    fn pause(&self, decision: &Bound<'_, PyDecision>) -> PyResult<Option<f64>> {
+        let mut waiter = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(waiter.next(decision.get().bare()).map_err(raise)?.map(seconds))
+    }
 }

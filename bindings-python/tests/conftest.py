@@ -1,12 +1,14 @@
 """What the tests share: a private Redis, and stores to run a test on."""
 
 import os
+import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from mirab import Store
+from redis_server import Server
 
 
 @pytest.fixture
@@ -15,6 +17,25 @@ def redis_uri() -> str:
     address = os.environ.get("MIRAB_TEST_REDIS")
     assert address, "MIRAB_TEST_REDIS is not set: run scripts/with-redis.sh"
     return f"{address}?timeout_ms=5000&prefix={uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Says what was measured, also where the output of tests that pass is kept back."""
+
+    def write(text: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{text}\n")
+
+    return write
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A Redis of the test's own."""
+    server = Server()
+    yield server
+    server.end()
 
 
 @pytest.fixture(params=["memory", "redis"])

@@ -38,8 +38,8 @@ def often_switched() -> Iterator[None]:
 def makers(method: str, limits: str, uri: str) -> Callable[[], Limiter]:
     """How a process comes to its limiter: a forked one inherits one that was used before."""
     if method == "spawn":
-        return partial(Limiter, limits, uri)
-    limiter = Limiter(limits, uri)
+        return partial(Limiter, limits, uri, on_store_failure="raise")
+    limiter = Limiter(limits, uri, on_store_failure="raise")
     assert limiter.peek("k")
     return lambda: limiter
 
@@ -53,13 +53,13 @@ def most_in_a_window(calls: list[Call]) -> int:
 
 @pytest.mark.parametrize(("limits", "promised"), SPANS)
 def test_threads_in_any_span(store_uri: str, limits: str, promised: Callable[[int], int]) -> None:
-    calls = by_threads(Limiter(limits, store_uri), Blows(seconds=0.35))
+    calls = by_threads(Limiter(limits, store_uri, on_store_failure="raise"), Blows(seconds=0.35))
     assert len(calls) > 100
     assert most_in_a_span(calls, promised) is None
 
 
 def test_threads_in_any_window_of_the_clock(store_uri: str) -> None:
-    limiter = Limiter("fixed_window: 50/100ms", store_uri)
+    limiter = Limiter("fixed_window: 50/100ms", store_uri, on_store_failure="raise")
     calls = by_threads(limiter, Blows(seconds=0.35, now=time.time_ns))
     assert len(calls) > 100
     assert most_in_a_window(calls) == 50
@@ -67,7 +67,7 @@ def test_threads_in_any_window_of_the_clock(store_uri: str) -> None:
 
 @pytest.mark.parametrize("limits", TOTALS)
 def test_threads_in_total(store_uri: str, limits: str) -> None:
-    limiter = Limiter(limits, store_uri)
+    limiter = Limiter(limits, store_uri, on_store_failure="raise")
     assert len(by_threads(limiter, Blows(most=100))) == 400
     assert limiter.peek("k").used == 400
 

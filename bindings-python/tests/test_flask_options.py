@@ -139,7 +139,8 @@ def test_every_config_key_is_an_argument() -> None:
         ({"default_limits": "2/second", "default_limits_deduct_when": True}, InvalidArgument),
         ({"application_limits": "2/second", "application_limits_deduct_when": "ok"}, InvalidArgument),
         ({"on_store_failure": "sometimes"}, InvalidArgument),
-        ({"on_store_failure": "local"}, Unsupported),
+        ({"instances": 0}, InvalidArgument),
+        ({"instances": "2"}, InvalidArgument),
         ({"clock": 5}, InvalidArgument),
         ({"storage_uri": "memcached://127.0.0.1"}, InvalidUri),
         ({"storage_uri": "redis+cluster://127.0.0.1"}, Unsupported),
@@ -205,7 +206,7 @@ def test_storage_options_go_into_the_uri(redis_uri: str) -> None:
 
 def test_a_store_error_is_raised(dead_uri: str) -> None:
     app = app_with()
-    Limiter(key, app=app, default_limits=["1/minute"], storage_uri=dead_uri)
+    Limiter(key, app=app, default_limits=["1/minute"], storage_uri=dead_uri, on_store_failure="raise")
     assert codes(app, 1) == [500]
     app.testing = True
     with pytest.raises(StoreUnavailable):
@@ -214,7 +215,14 @@ def test_a_store_error_is_raised(dead_uri: str) -> None:
 
 def test_swallowed_errors_pass_and_are_logged_once(dead_uri: str, caplog: pytest.LogCaptureFixture) -> None:
     app = app_with()
-    Limiter(key, app=app, default_limits=["1/minute"], storage_uri=dead_uri, swallow_errors=True)
+    Limiter(
+        key,
+        app=app,
+        default_limits=["1/minute"],
+        storage_uri=dead_uri,
+        on_store_failure="raise",
+        swallow_errors=True,
+    )
     with caplog.at_level(logging.INFO, "mirab"):
         assert codes(app, 3) == [200, 200, 200]
     assert [record.levelname for record in caplog.records] == ["ERROR"]

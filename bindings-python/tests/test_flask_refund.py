@@ -45,7 +45,8 @@ class Site:
         return [self.client.get(path).status_code for path in paths]
 
     def used(self, name: str, key: str = "k", limit: str = "fixed_window: 5/hour from first") -> int:
-        return mirab.Limiter(f"{name}={limit}", self.uri, clock=self.clock).peek(key).used
+        limits = f"{name}={limit}"
+        return mirab.Limiter(limits, self.uri, clock=self.clock, on_store_failure="raise").peek(key).used
 
 
 @pytest.fixture
@@ -421,7 +422,7 @@ def test_a_store_that_fails_later_keeps_the_response(caplog: pytest.LogCaptureFi
 
 
 def test_a_dead_store_that_is_swallowed_asks_nobody() -> None:
-    site = Site("redis://127.0.0.1:1", swallow_errors=True)
+    site = Site("redis://127.0.0.1:1", swallow_errors=True, on_store_failure="raise")
     site.route("/a", status, site.limiter.limit("x=5/hour", deduct_when=lambda _: pytest.fail("asked")))
     assert site.codes("/a", "/a?status=404") == [200, 404]
     with pytest.raises(StoreUnavailable):

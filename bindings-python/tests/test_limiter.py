@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from mirab import Closed, InvalidArgument, InvalidLimit, Limit, Limiter, ManualClock, Store, Unsupported
+from mirab import Closed, InvalidArgument, InvalidLimit, Limit, Limiter, ManualClock, Store
 
 
 class Units(enum.IntEnum):
@@ -186,8 +186,6 @@ def test_options_are_checked() -> None:
         Limiter("5/minute", None)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="clock 5"):
         Limiter("5/minute", clock=5)  # type: ignore[arg-type]
-    with pytest.raises(Unsupported):
-        Limiter("5/minute", on_store_failure="local")
     with pytest.raises(InvalidArgument, match="sometimes"):
         Limiter("5/minute", on_store_failure="sometimes")
     with pytest.raises(TypeError, match="colour"):

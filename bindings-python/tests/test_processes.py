@@ -1,43 +1,18 @@
 """Threads, and children of os.fork that use a limiter made before."""
 
-import os
-import signal
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from children import in_child
 from mirab import Limiter
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
-def in_child(work: Callable[[], None], seconds: float = 15) -> None:
-    """Run `work` in a forked child, and end a child that hangs."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    pytest.fail("the child hung")
-
-
 def test_threads_pass_exactly_the_capacity(store_uri: str) -> None:
-    limiter = Limiter("100/day", store_uri)
+    limiter = Limiter("100/day", store_uri, on_store_failure="raise")
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
@@ -65,7 +40,7 @@ def test_a_child_uses_an_inherited_memory_limiter(*, used_before: bool) -> None:
 
 @pytest.mark.parametrize("used_before", [False, True])
 def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: bool) -> None:
-    limiter = Limiter("10/day", redis_uri)
+    limiter = Limiter("10/day", redis_uri, on_store_failure="raise")
     expected = 0
     if used_before:
         assert limiter.allow("k")
@@ -74,7 +49,7 @@ def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: b
     def child() -> None:
         for _ in range(3):
             assert limiter.allow("k")
-        assert Limiter("10/day", redis_uri).allow("k")
+        assert Limiter("10/day", redis_uri, on_store_failure="raise").allow("k")
 
     in_child(child)
     assert limiter.peek("k").used == expected + 4
@@ -82,7 +57,7 @@ def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: b
 
 
 def test_a_fork_beside_busy_threads(store_uri: str) -> None:
-    limiter = Limiter("1000000/day", store_uri)
+    limiter = Limiter("1000000/day", store_uri, on_store_failure="raise")
     busy = True
 
     def work() -> None:

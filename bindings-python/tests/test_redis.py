@@ -71,7 +71,7 @@ def test_a_process_ends_with_an_open_limiter(redis_uri: str) -> None:
 
 
 def test_nobody_listens(closed_port: int) -> None:
-    limiter = Limiter("5/minute", f"redis://127.0.0.1:{closed_port}")
+    limiter = Limiter("5/minute", f"redis://127.0.0.1:{closed_port}", on_store_failure="raise")
     started = time.monotonic()
     for operation in (limiter.acquire, limiter.allow, limiter.peek, limiter.reset):
         with pytest.raises((StoreUnavailable, StoreTimeout)) as caught:
@@ -82,7 +82,8 @@ def test_nobody_listens(closed_port: int) -> None:
 
 
 def test_nobody_answers(silent_port: int) -> None:
-    limiter = Limiter("5/minute", f"redis://127.0.0.1:{silent_port}?timeout_ms=100&connect_timeout_ms=100")
+    uri = f"redis://127.0.0.1:{silent_port}?timeout_ms=100&connect_timeout_ms=100"
+    limiter = Limiter("5/minute", uri, on_store_failure="raise")
     started = time.monotonic()
     with pytest.raises(TimeoutError) as caught:
         limiter.allow("k")
@@ -94,7 +95,8 @@ def test_the_gil_is_free_while_redis_is_waited_for(silent_port: int) -> None:
     program = f"""
 import threading, time
 from mirab import Limiter, StoreTimeout
-limiter = Limiter("5/minute", "redis://127.0.0.1:{silent_port}?timeout_ms=600&connect_timeout_ms=600")
+uri = "redis://127.0.0.1:{silent_port}?timeout_ms=600&connect_timeout_ms=600"
+limiter = Limiter("5/minute", uri, on_store_failure="raise")
 ticks = []
 def ask():
     try:
@@ -113,7 +115,7 @@ assert len(ticks) > 10, len(ticks)
 
 
 def test_a_foreign_value_is_left_alone(redis_uri: str) -> None:
-    limiter = Limiter("5/hour", redis_uri)
+    limiter = Limiter("5/hour", redis_uri, on_store_failure="raise")
     assert limiter.allow("k")
     host, _, rest = redis_uri.removeprefix("redis://").partition(":")
     port, _, query = rest.partition("?")

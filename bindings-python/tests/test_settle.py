@@ -325,17 +325,17 @@ def test_stats_count_every_answer(store_uri: str) -> None:
     limiter.refund(limiter.acquire("d", 2))
     stats = limiter.stats()
     assert (stats.allowed, stats.refused, stats.never, stats.blocked) == (4, 2, 2, 1)
-    assert (stats.errors, stats.refunded, stats.evicted) == (0, 2, 0)
+    assert (stats.errors, stats.degraded, stats.refunded, stats.evicted) == (0, 0, 2, 0)
     assert (stats.keys > 0) is store_uri.startswith("memory:")
     assert repr(stats).startswith(
-        "Stats(allowed=4, refused=2, never=2, blocked=1, errors=0, refunded=2, keys="
+        "Stats(allowed=4, refused=2, never=2, blocked=1, errors=0, degraded=0, refunded=2, keys="
     )
     with pytest.raises(AttributeError):
         stats.allowed = 9  # type: ignore[misc]
 
 
 def test_stats_count_errors() -> None:
-    limiter = Limiter("2/minute", "redis://127.0.0.1:1")
+    limiter = Limiter("2/minute", "redis://127.0.0.1:1", on_store_failure="raise")
     for _ in range(2):
         with pytest.raises(OSError, match="127"):
             limiter.allow("k")

@@ -7,12 +7,14 @@
         ...
 
 Limits that name the same store, the same limit and the same key share a bucket, whatever the
-language of the process. `mirab.flask` puts limits in front of a Flask app.
+language of the process. `AsyncLimiter` is the same for asyncio, and `mirab.flask` puts limits in front
+of a Flask app.
 """
 
 from mirab._mirab import (
     Closed,
     Decision,
+    Health,
     Internal,
     InvalidArgument,
     InvalidLimit,
@@ -36,9 +38,15 @@ from mirab._mirab import (
 )
 from mirab._refused import Refused
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mirab._async import AsyncLimiter
+
 __all__ = [
+    "AsyncLimiter",
     "Closed",
     "Decision",
+    "Health",
     "Internal",
     "InvalidArgument",
     "InvalidLimit",
@@ -61,3 +69,13 @@ __all__ = [
     "Unsupported",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load what few programs need when it is first asked for."""
+    if name != "AsyncLimiter":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from mirab import _async  # noqa: PLC0415 - it loads asyncio
+
+    globals()[name] = _async.AsyncLimiter
+    return _async.AsyncLimiter

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flask import Response
-from werkzeug.exceptions import TooManyRequests
+from werkzeug.exceptions import ServiceUnavailable, TooManyRequests
 
 from mirab._mirab import Decision, Limit, Limiter, http_headers
 
@@ -123,6 +123,15 @@ class RateLimitExceeded(TooManyRequests):
         """Refuse for `limit`; the description is its notation, or "blocked", unless one is given."""
         what = "blocked" if limit.decision.blocked else str(limit.limit)
         super().__init__(description=description or what, response=response)
+        self.limit = limit
+
+
+class NotDecided(ServiceUnavailable):
+    """The 503 of a request that is refused because the store failed; `limit` is the RequestLimit."""
+
+    def __init__(self, limit: RequestLimit) -> None:
+        """Refuse for `limit`, of which nobody could say whether it admits."""
+        super().__init__(description="the limits of this request cannot be checked now")
         self.limit = limit
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from flask import Response
 
-from mirab._flask_answer import Answer, Charge, RateLimitExceeded
+from mirab._flask_answer import Answer, Charge, NotDecided, RateLimitExceeded
 from mirab._flask_hold import Held, give_back, hold
 from mirab._flask_rule import DeductWhen, KeyFunc, OnBreach, Rule, is_queue
 from mirab._flask_settings import STORE_FAILURES, Settings
@@ -53,6 +53,8 @@ class Record:
             self.done, self.charged = before
             _give_back(answers)
             self.answers.append(answers[-1])
+            if answers[-1].decision.degraded and self.settings.on_store_failure == "closed":
+                raise NotDecided(answers[-1].limits()[answers[-1].saying])
             raise _exceeded(answers[-1], self.settings.on_breach)
         self._count(answers)
         hold(max((answer.decision.delay for answer in answers), default=0), self.settings.clock)

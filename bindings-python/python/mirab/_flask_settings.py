@@ -89,6 +89,7 @@ class Settings:
     swallow_errors: bool
     clock: ManualClock | Callable[[], float] | None
     on_store_failure: str
+    instances: int | None
     max_hold: float
     failing: bool = False
     warned_of_no_key: bool = False
@@ -119,6 +120,7 @@ class Settings:
             swallow_errors=bool(option("swallow_errors")),
             clock=given["clock"],
             on_store_failure=given["on_store_failure"],
+            instances=given["instances"],
             max_hold=given["max_hold"],
         )
         settings.limiter((Limit.unlimited(),))  # a bad clock or choice is an error now, not at a request
@@ -136,7 +138,13 @@ class Settings:
         """Return what decides these limits together."""
         limiter = self._limiters.get(limits)
         if limiter is None:
-            limiter = Limiter(limits, self.store, clock=self.clock, on_store_failure=self.on_store_failure)
+            limiter = Limiter(
+                limits,
+                self.store,
+                clock=self.clock,
+                on_store_failure=self.on_store_failure,
+                instances=self.instances,
+            )
             if len(self._limiters) >= _MOST_LIMITERS:  # limits that a callable makes may be many
                 self._limiters.clear()
             self._limiters[limits] = limiter

@@ -1,5 +1,6 @@
 """The native half of the package `mirab`. Its names are meant to be imported from `mirab`."""
 
+from asyncio import Future
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -29,7 +30,8 @@ class Limiter:
         store: str | Store = "memory:",
         *,
         clock: ManualClock | Callable[[], float] | None = None,
-        on_store_failure: str = "raise",
+        on_store_failure: str = "local",
+        instances: SupportsIndex | None = None,
     ) -> Self:
         """Make a limiter of `limits` on `store`; opens no socket and starts no thread.
 
@@ -37,7 +39,11 @@ class Limiter:
         store: a URI ("memory:", "memory:NAME", "redis://...") or a Store.
         clock: None for the store's own; a ManualClock; or a callable that returns the seconds since
             1970. Without one, MIRAB_CLOCK=host in the environment chooses `time.time`.
-        on_store_failure: "raise", what a store's failure becomes.
+        on_store_failure: what decides when Redis does not: "local", the same limits in this process, each
+            bucket from where this process last saw it; "open" admits all; "closed" refuses all; "raise"
+            raises the Store... error. But for the last, such a decision is `degraded`.
+        instances: how many processes share the store, 1 unless given: under "local" each admits that part of
+            the limits by itself.
 
         Raises InvalidLimit, InvalidUri, InvalidArgument or Unsupported.
         """
@@ -158,6 +164,12 @@ class Limiter:
 
     def reset(self, key: str | bytes) -> None:
         """Forget what was used of `key`, and its block; an unknown key is fine."""
+
+    def health(self) -> Health:
+        """Return how its store is, asked now: where that is a server, in a few round trips.
+
+        A store that is away is what it tells, and no error; raises only Closed.
+        """
 
     def stats(self) -> Stats:
         """Return how often it answered what, since it was made."""
@@ -354,7 +366,7 @@ class Decision:
 
     @property
     def degraded(self) -> bool:
-        """Whether a fallback decided because the store could not."""
+        """Whether `on_store_failure` decided because the store could not."""
 
     @property
     def standings(self) -> tuple[Standing, ...]:
@@ -415,6 +427,10 @@ class Stats:
         """Requests that were not decided: an error was returned."""
 
     @property
+    def degraded(self) -> int:
+        """Requests of the above that were decided in the store's place, since it failed."""
+
+    @property
     def refunded(self) -> int:
         """Units that `refund` and `commit` gave back."""
 
@@ -425,6 +441,59 @@ class Stats:
     @property
     def evicted(self) -> int:
         """Live keys that the store forgot, or refused, for want of room; 0 on Redis."""
+
+@final
+class Health:
+    """How a store is: what an operator asks first."""
+
+    @property
+    def store(self) -> str:
+        """The store, without user, password and parameters."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it answered just now, and is asked."""
+
+    @property
+    def circuit(self) -> str:
+        """Whether it is asked: "closed" while it is, "open" while it isn't, after failures.
+
+        "trial" while one request tries it.
+        """
+
+    @property
+    def opened(self) -> int:
+        """How often it went from "closed" to "open"."""
+
+    @property
+    def last_error(self) -> tuple[str, str] | None:
+        """What failed last, as its kind and its text; None when nothing has."""
+
+    @property
+    def server_version(self) -> str | None:
+        """The server's version; None for a store in this process, and when it didn't say."""
+
+    @property
+    def maxmemory_policy(self) -> str | None:
+        """What the server does when its memory is full; None when it didn't say."""
+
+    @property
+    def may_drop_keys(self) -> bool:
+        """Whether the server has a limit of memory and would then drop the keys of limiters.
+
+        That gives their owners all their room back.
+        """
+
+    @property
+    def clock_ahead(self) -> float | None:
+        """Seconds that the server's clock is ahead of this process's, to half a round trip.
+
+        Negative when it is behind, None when there is none or it didn't say.
+        """
+
+    @property
+    def layout(self) -> int:
+        """The number of the layout of the state that this release writes."""
 
 @final
 class Store:
@@ -459,6 +528,33 @@ class ManualClock:
     @property
     def now_us(self) -> int:
         """The time it shows, in microseconds since 1970."""
+
+def acquire_soon(limiter: Limiter, key: str | bytes, cost: SupportsIndex) -> Decision | Future[Decision]:
+    """As `Limiter.acquire`: the Decision, or a future of the running loop that will have it."""
+
+def allow_soon(limiter: Limiter, key: str | bytes, cost: SupportsIndex) -> bool | Future[bool]:
+    """As `Limiter.allow`: True or False, or a future of the running loop that will be one of them."""
+
+def peek_soon(limiter: Limiter, key: str | bytes, cost: SupportsIndex) -> Decision | Future[Decision]:
+    """As `Limiter.peek`: the Decision, or a future of the running loop that will have it."""
+
+def decides_here(limiter: Limiter) -> bool:
+    """Whether a limiter decides in this process, so that no operation waits for a network."""
+
+@final
+class Waiter:
+    """A request that waits, where its asking and its sleeping are an event loop's."""
+
+    def __new__(
+        cls, limiter: Limiter, key: str | bytes, cost: SupportsIndex, timeout: float | timedelta | None
+    ) -> Self:
+        """Begin to wait now, at most for `timeout`; None is for ever."""
+
+    def pause(self, decision: Decision) -> float | None:
+        """Return the seconds to sleep after `decision`; None when it is the answer.
+
+        After the sleep it is the answer where it admitted, and is asked again where it refused.
+        """
 
 def http_headers(
     decision: Decision,

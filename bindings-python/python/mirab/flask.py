@@ -43,8 +43,11 @@ What differs from that library, each on purpose:
 - A key that is blocked (`mirab.Limiter.block`) on the same store is refused by every limit.
 - The default store is the process's own memory: several workers need a shared one, such as
   `storage_uri="redis://..."`.
-- A limit with a name ("login=5/minute") is one bucket for all routes that write it. `clock` and
-  `on_store_failure` are those of `mirab.Limiter`.
+- When the store fails, the same limits hold in each process until it answers again (`on_store_failure`,
+  "local" unless given). "open" lets all requests pass, "closed" answers 503 with `Retry-After`; with "raise"
+  the error is raised, or is what `swallow_errors` swallows.
+- A limit with a name ("login=5/minute") is one bucket for all routes that write it. `clock`,
+  `on_store_failure` and `instances` are those of `mirab.Limiter`.
 """
 
 import functools
@@ -54,14 +57,14 @@ from weakref import WeakKeyDictionary
 
 from flask import Blueprint, Flask, Response, current_app, request
 
-from mirab._flask_answer import RateLimitExceeded, RequestLimit, headers, strictest
+from mirab._flask_answer import NotDecided, RateLimitExceeded, RequestLimit, headers, strictest
 from mirab._flask_hold import EndsHeld, Held, check_max_hold
 from mirab._flask_record import Record
 from mirab._flask_rule import DeductWhen, KeyFunc, LimitValue, OnBreach, Rule
 from mirab._flask_settings import CONFIG, Settings, refuse_unknown
 from mirab._mirab import InvalidArgument, ManualClock, Unsupported, client_key
 
-__all__ = ["Limiter", "RateLimitExceeded", "RequestLimit", "get_remote_address"]
+__all__ = ["Limiter", "NotDecided", "RateLimitExceeded", "RequestLimit", "get_remote_address"]
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -100,7 +103,8 @@ class Limiter:
         on_breach: OnBreach | None = None,
         retry_after: str | None = None,
         clock: ManualClock | Callable[[], float] | None = None,
-        on_store_failure: str = "raise",
+        on_store_failure: str = "local",
+        instances: int | None = None,
         max_hold: float = 1.0,
         **others: object,
     ) -> None:
@@ -124,6 +128,7 @@ class Limiter:
             "default_limits": default_limits,
             "default_limits_deduct_when": default_limits_deduct_when,
             "headers_enabled": headers_enabled,
+            "instances": instances,
             "key_func": key_func,
             "key_prefix": key_prefix,
             "max_hold": check_max_hold(max_hold),
