@@ -1,8 +1,9 @@
 """What the tests share: a private Redis, and stores to run a test on."""
 
 import os
+import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
