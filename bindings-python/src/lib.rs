@@ -39,10 +39,6 @@ mod _mirab {
     #[pymodule_export]
     use super::health::PyHealth;
     #[pymodule_export]
-    use super::event_loop::{acquire_soon, allow_soon, decides_here, peek_soon};
-    #[pymodule_export]
-    use super::health::PyHealth;
-    #[pymodule_export]
     use super::http::{client_key, http_headers};
     #[pymodule_export]
     use super::limit::PyLimit;

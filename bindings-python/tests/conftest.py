@@ -20,6 +20,17 @@ def redis_uri() -> str:
 
 
 @pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Says what was measured, also where the output of tests that pass is kept back."""
+
+    def write(text: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{text}\n")
+
+    return write
+
+
+@pytest.fixture
 def server() -> Iterator[Server]:
     """A Redis of the test's own."""
     server = Server()

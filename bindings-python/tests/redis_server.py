@@ -30,20 +30,15 @@ class Server:
         program = os.environ.get("MIRAB_REDIS_SERVER", "redis-server")
         options = ["--port", "0", "--unixsocket", str(self.path), "--save", "", "--loglevel", "warning"]
         self._process = subprocess.Popen(
-            [program, *options, "--dir", self._folder.name],
+            ["setpriv", "--pdeathsig", "KILL", program, *options, "--dir", self._folder.name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                assert self.ask("PING") == "PONG"
-            except OSError:
-                assert self._process.poll() is None, "redis-server ended"
-                assert time.monotonic() < deadline, "redis-server does not answer"
-                time.sleep(0.002)
-            else:
-                return
+        while not self._answers():
+            assert self._process.poll() is None, "redis-server ended"
+            assert time.monotonic() < deadline, "redis-server does not answer"
+            time.sleep(0.002)
 
     def kill(self) -> None:
         """End it as a crash does."""
@@ -65,6 +60,12 @@ class Server:
         if self._process:
             self.kill()
         self._folder.cleanup()
+
+    def _answers(self) -> bool:
+        try:
+            return self.ask("PING") == "PONG"
+        except OSError:
+            return False
 
     def ask(self, *words: str) -> str:
         """Execute a command whose reply is one text."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loops import Run, every_loop
+from loops import Run, every_loop, until
 from mirab import AsyncLimiter, Decision, InvalidArgument, Refused, Unsupported
 
 PLACES = "concurrency: 2 for 30s"
@@ -51,6 +51,10 @@ def test_hold_waits(store_uri: str, run: Run) -> None:
     run(ask())
 
 
+async def is_used(limiter: AsyncLimiter) -> bool:
+    return (await limiter.peek("k")).used > 0
+
+
 @every_loop
 def test_an_exception_and_a_cancellation_release_too(store_uri: str, run: Run) -> None:
     async def ask() -> None:
@@ -64,8 +68,7 @@ def test_an_exception_and_a_cancellation_release_too(store_uri: str, run: Run) -
                 await asyncio.sleep(30)
 
         task = asyncio.create_task(work())
-        while (await limiter.peek("k")).used == 0:
-            await asyncio.sleep(0.001)
+        await until(lambda: is_used(limiter))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from mirab._async_hold import hold, limit
@@ -156,8 +156,8 @@ class AsyncLimiter:
         self._closed = True
         self._limiter.close()
         for woken in tuple(self._asleep):
-            if not _wake_in_its_loop(woken):
-                self._asleep.discard(woken)
+            with suppress(RuntimeError):  # its loop is closed, and nobody waits there
+                woken.get_loop().call_soon_threadsafe(_wake, woken)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -196,15 +196,6 @@ class AsyncLimiter:
             self._asleep.discard(woken)
         if self._closed:
             raise Closed("the limiter is closed")
-
-
-def _wake_in_its_loop(woken: "asyncio.Future[None]") -> bool:
-    """Whether its loop could be told: one that is closed has nobody who waits."""
-    try:
-        woken.get_loop().call_soon_threadsafe(_wake, woken)
-    except RuntimeError:
-        return False
-    return True
 
 
 def _wake(woken: "asyncio.Future[None]") -> None:
