@@ -48,7 +48,9 @@ def node_app(name: str, store: str, limits: str, folder: Path | None = None) -> 
 
 @contextmanager
 def _running(name: str, command: list[str], folder: Path, store: str, limits: str) -> Iterator[App]:
-    environment = {**os.environ, "MIRAB_STORE": store, "MIRAB_LIMITS": limits, "PORT": "0"}
+    # What is shown and tested is the shared bucket: without it there is no answer.
+    settings = {"MIRAB_STORE": store, "MIRAB_LIMITS": limits, "MIRAB_ON_STORE_FAILURE": "raise", "PORT": "0"}
+    environment = {**os.environ, **settings}
     with tempfile.NamedTemporaryFile(prefix=f"mirab-{name}-", suffix=".log", mode="a") as log:
         # A session of its own: Ctrl-C reaches only us, and we stop the app. Should we be killed, the kernel does.
         process = subprocess.Popen(

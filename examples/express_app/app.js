@@ -28,10 +28,10 @@ function refuse (request, response) {
 }
 
 /** Apps that name the same limits and the same store share their buckets, whatever language they are written in. */
-function createApp ({ limits, store }) {
+function createApp ({ limits, store, onStoreFailure }) {
   const app = express()
 
-  app.use(rateLimit({ limits, store, keyGenerator: userOf, handler: refuse }))
+  app.use(rateLimit({ limits, store, onStoreFailure, keyGenerator: userOf, handler: refuse }))
 
   app.get('/', (request, response) => {
     const user = userOf(request)

@@ -4,7 +4,8 @@ const { createApp } = require('./app.js')
 
 const app = createApp({
   limits: process.env.MIRAB_LIMITS || '1/second burst 5',
-  store: process.env.MIRAB_STORE || 'memory:'
+  store: process.env.MIRAB_STORE || 'memory:',
+  onStoreFailure: process.env.MIRAB_ON_STORE_FAILURE || 'local'
 })
 
 const server = app.listen(process.env.PORT || 3000, '127.0.0.1', (error) => {

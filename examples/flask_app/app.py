@@ -57,6 +57,7 @@ def create_app() -> Flask:
         app=app,
         application_limits=[os.environ.get("MIRAB_LIMITS") or "1/second burst 5"],
         storage_uri=os.environ.get("MIRAB_STORE") or "memory:",
+        on_store_failure=os.environ.get("MIRAB_ON_STORE_FAILURE") or "local",
         strategy="token-bucket",
     )
 
