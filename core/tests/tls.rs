@@ -11,7 +11,8 @@ use std::thread;
 use common::certificates::{Authority, Certificate};
 use common::fresh_prefix;
 use common::server::{Server, free_port};
-use mirab::{Error, ErrorKind, Limiter, OnStoreFailure, Policy, Store};
+use common::turning::run;
+use mirab::{Driver, Error, ErrorKind, Limiter, OnStoreFailure, Policy, Store, Time};
 
 const HERE: &str = "DNS:localhost,IP:127.0.0.1";
 
@@ -183,4 +184,22 @@ fn a_command_may_be_long() {
     let items: Vec<(String, u64)> = (0..64).map(|id| (format!("{id:0120}"), 1)).collect();
     let decided = limiter.acquire_many(&items).unwrap();
     assert!(decided.iter().all(mirab::Decision::allowed));
+}
+
+#[test]
+fn in_a_loop_as_elsewhere() {
+    let authority = Authority::new();
+    let server = Secured::start(&authority, &authority.sign("server", HERE), "no", &[]);
+    let policy: Vec<String> = (1..=16).map(|days| format!("9/{days} days")).collect();
+    let store = Store::open(&format!("{}&timeout_ms=20000", server.uri(&trusting(&authority)))).unwrap();
+    let builder = Limiter::builder(Policy::parse(&policy.join("; ")).unwrap()).store(store);
+    let limiter = builder.on_store_failure(OnStoreFailure::Raise).build().unwrap();
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    // More than the socket takes at once.
+    for id in 0..2000 {
+        let key = format!("{id:0120}");
+        assert!(driver.acquire(&limiter, id, key.as_bytes(), 1, Time::STORE).unwrap().is_none());
+    }
+    let answered = run(&mut driver, 2000);
+    assert!(answered.values().all(|one| one.as_ref().is_ok_and(mirab::BareDecision::allowed)));
 }
