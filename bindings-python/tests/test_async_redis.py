@@ -29,6 +29,10 @@ def count(answers: Iterable[object]) -> int:
     return sum(map(bool, answers))
 
 
+def entries(folder: str) -> int:
+    return sum(1 for _ in Path("/proc/self", folder).iterdir())
+
+
 # Many at once
 
 
@@ -87,12 +91,11 @@ def test_one_task_waits_for_nobody(server: Server) -> None:
     async def ask() -> None:
         limiter = exact("500/hour", server.uri())
         assert await limiter.allow("k")
-        before, threads = server.decisions_asked(), threading.active_count()
+        before, threads = server.decisions_asked(), entries("task")
         for _ in range(50):
             assert (await limiter.acquire("k")).allowed
         assert server.decisions_asked() - before == 50
-        assert threading.active_count() == threads
-        assert entries("task") <= threads + 1  # one that connects may still be ending
+        assert entries("task") <= threads  # what connected may have ended meanwhile
 
     asyncio.run(ask())
 
@@ -141,10 +144,6 @@ def test_giving_up_before_the_deadline(server: Server, run: Run) -> None:
 # Loops that come and go
 
 
-def entries(folder: str) -> int:
-    return sum(1 for _ in Path("/proc/self", folder).iterdir())
-
-
 @every_loop
 def test_a_loop_that_is_closed_leaves_nothing(server: Server, run: Run) -> None:
     limiter = exact("1000/hour", server.uri())
@@ -160,7 +159,7 @@ def test_a_loop_that_is_closed_leaves_nothing(server: Server, run: Run) -> None:
     for _ in range(20):
         run(ask())
     gc.collect()
-    assert entries("fd") == before
+    assert entries("fd") <= before
     assert [loop() for loop in loops] == [None] * 21
     assert server.connections() == 0
 
@@ -182,7 +181,7 @@ def test_a_loop_that_is_closed_in_the_midst_of_it_leaves_nothing(server: Server,
         run(ask())
         server.thaw()
     gc.collect()
-    assert entries("fd") == before
+    assert entries("fd") <= before
 
 
 @every_loop
@@ -282,7 +281,7 @@ def test_a_frozen_server_leaves_the_loop_turning(
     say(f"{degraded} decided here, the longest call {call:.1f} ms, the longest standstill {gap:.1f} ms")
     assert degraded > 100
     assert longest["call"] < 10 * (DEADLINE + 0.02)
-    assert longest["gap"] < 10 * 0.02
+    assert longest["gap"] < 10 * DEADLINE
     assert limiter.stats().errors == 0
 
 

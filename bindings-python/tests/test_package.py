@@ -16,6 +16,9 @@ README = Path(__file__).parent.parent / "README.md"
 def test_every_public_name_exists() -> None:
     for name in mirab.__all__:
         assert getattr(mirab, name) is not None
+    assert set(mirab.__all__) <= set(dir(mirab))
+    with pytest.raises(AttributeError, match="Limitter"):
+        mirab.Limitter  # noqa: B018
 
 
 def test_the_version_is_the_crates() -> None:

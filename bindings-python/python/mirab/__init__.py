@@ -79,3 +79,8 @@ def __getattr__(name: str) -> object:
 
     globals()[name] = _async.AsyncLimiter
     return _async.AsyncLimiter
+
+
+def __dir__() -> list[str]:
+    """Name what is there, loaded or not."""
+    return sorted({*globals(), *__all__})
