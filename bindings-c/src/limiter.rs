@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char};
 
-use mirab::{Error, ErrorKind, Limiter, Policy, Store, Told};
+use mirab::{Error, ErrorKind, Limiter, Policy, Store};
 
 use crate::decision::{MIRAB_LIMIT_BLOCK, mirab_decision};
 use crate::error::{Failure, mirab_error, mirab_result};
@@ -119,8 +119,8 @@ pub unsafe extern "C" fn mirab_limiter_acquire(
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
-        let tell = |told: Told<'_>| out.write(mirab_decision::new(told, limiter, key));
-        Ok(limiter.inner.acquire_told_at(key, cost, time, tell)?)
+        let tell = |bare| out.write(mirab_decision::new(limiter.inner.tell(&bare), limiter, key));
+        Ok(limiter.inner.acquire_bare_at(key, cost, time, tell)?)
     })
 }
 
@@ -160,8 +160,8 @@ pub unsafe extern "C" fn mirab_limiter_peek(
         let (limiter, key, out) =
             unsafe { (shared(limiter, "limiter")?, slice(key, key_len, "key")?, output(out, "out")?) };
         let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
-        let tell = |told: Told<'_>| out.write(mirab_decision::new(told, limiter, key));
-        Ok(limiter.inner.peek_told_at(key, cost, time, tell)?)
+        let tell = |bare| out.write(mirab_decision::new(limiter.inner.tell(&bare), limiter, key));
+        Ok(limiter.inner.peek_bare_at(key, cost, time, tell)?)
     })
 }
 

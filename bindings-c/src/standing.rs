@@ -1,6 +1,6 @@
 //! Where each limit of a policy stands, beside the decision that tells of one.
 
-use mirab::{Standing, Told};
+use mirab::Standing;
 
 use crate::decision::{micros, mirab_decision};
 use crate::error::{mirab_error, mirab_result};
@@ -74,11 +74,12 @@ pub unsafe extern "C" fn mirab_limiter_acquire_with_standings(
         // SAFETY: as above.
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
         let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
-        let tell = |told: Told<'_>| {
+        let tell = |bare| {
+            let told = limiter.inner.tell(&bare);
             standings.write(told.standings().cycle().map(mirab_standing::from));
             out.write(mirab_decision::new(told, limiter, key));
         };
-        Ok(limiter.inner.acquire_told_at(key, cost, time, tell)?)
+        Ok(limiter.inner.acquire_bare_at(key, cost, time, tell)?)
     })
 }
 
@@ -103,10 +104,11 @@ pub unsafe extern "C" fn mirab_limiter_peek_with_standings(
         // SAFETY: as above.
         let standings = unsafe { outputs(out_standings, room, limiter.names.len(), "out_standings")? };
         let (cost, time) = (natural(cost, "cost")?, limiter.inner.read_clock()?);
-        let tell = |told: Told<'_>| {
+        let tell = |bare| {
+            let told = limiter.inner.tell(&bare);
             standings.write(told.standings().cycle().map(mirab_standing::from));
             out.write(mirab_decision::new(told, limiter, key));
         };
-        Ok(limiter.inner.peek_told_at(key, cost, time, tell)?)
+        Ok(limiter.inner.peek_bare_at(key, cost, time, tell)?)
     })
 }

@@ -119,7 +119,9 @@ pub fn news(call: &Call<'_>) -> Result<Value> {
 
 /// `(limiter, key, cost?, time?)`: the decision goes to the shared array; so in the next two.
 pub fn acquire(call: &Call<'_>) -> Result<Value> {
-    now(call, |limiter, key, cost, time| limiter.acquire_told_at(key, cost, time, |told| share(call, told)))
+    now(call, |limiter, key, cost, time| {
+        limiter.acquire_bare_at(key, cost, time, |bare| share(call, limiter.tell(&bare)))
+    })
 }
 
 /// As `acquire`; the decision is held here for `httpHeaders`, until `decisionFree`.
@@ -131,7 +133,9 @@ pub fn acquire_held(call: &Call<'_>) -> Result<Value> {
 
 /// `(limiter, key, cost?, time?)`.
 pub fn peek(call: &Call<'_>) -> Result<Value> {
-    now(call, |limiter, key, cost, time| limiter.peek_told_at(key, cost, time, |told| share(call, told)))
+    now(call, |limiter, key, cost, time| {
+        limiter.peek_bare_at(key, cost, time, |bare| share(call, limiter.tell(&bare)))
+    })
 }
 
 /// `(limiter, key, cost?, time?) => boolean`.

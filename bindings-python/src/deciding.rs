@@ -86,8 +86,8 @@ impl Question {
         keep: impl FnOnce(BareDecision) -> T,
     ) -> mirab::Result<T> {
         match self {
-            Self::Acquire => core.acquire_kept_at(key, cost, time, keep),
-            Self::Peek => core.peek_kept_at(key, cost, time, keep),
+            Self::Acquire => core.acquire_bare_at(key, cost, time, keep),
+            Self::Peek => core.peek_bare_at(key, cost, time, keep),
         }
     }
 }

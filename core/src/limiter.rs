@@ -129,62 +129,13 @@ impl Limiter {
         self.decide(key.as_ref(), cost, time, Mode::Peek)
     }
 
-    /// [`acquire_at`](Self::acquire_at) for a binding that keeps the key and the limiter itself.
+    /// [`acquire_at`](Self::acquire_at) for a binding, whose language keeps the key and the limiter: it answers
+    /// what `keep` makes of the decision, where the decision was made, so that nothing is moved twice.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire).
     #[inline]
-    pub fn acquire_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| bare)
-    }
-
-    /// [`peek_at`](Self::peek_at) for a binding that keeps the key and the limiter itself.
-    ///
-    /// # Errors
-    /// As [`acquire`](Self::acquire).
-    #[inline]
-    pub fn peek_bare_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<BareDecision> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Peek, |bare| bare)
-    }
-
-    /// [`acquire_at`](Self::acquire_at) for a binding that keeps nothing: `tell` makes of the decision what it
-    /// needs, where the decision was made.
-    ///
-    /// # Errors
-    /// As [`acquire`](Self::acquire).
-    #[inline]
-    pub fn acquire_told_at<T>(
-        &self,
-        key: impl AsRef<[u8]>,
-        cost: u64,
-        time: Time,
-        tell: impl FnOnce(Told<'_>) -> T,
-    ) -> Result<T> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| tell(self.tell(&bare)))
-    }
-
-    /// [`peek_at`](Self::peek_at) for a binding that keeps nothing, as [`acquire_told_at`](Self::acquire_told_at).
-    ///
-    /// # Errors
-    /// As [`acquire`](Self::acquire).
-    #[inline]
-    pub fn peek_told_at<T>(
-        &self,
-        key: impl AsRef<[u8]>,
-        cost: u64,
-        time: Time,
-        tell: impl FnOnce(Told<'_>) -> T,
-    ) -> Result<T> {
-        self.decide_bare(key.as_ref(), cost, time, Mode::Peek, |bare| tell(self.tell(&bare)))
-    }
-
-    /// [`acquire_bare_at`](Self::acquire_bare_at), but answers what `keep` makes of the decision where it was
-    /// made: an object of another language, which needs no copy.
-    ///
-    /// # Errors
-    /// As [`acquire`](Self::acquire).
-    #[inline]
-    pub fn acquire_kept_at<T>(
+    pub fn acquire_bare_at<T>(
         &self,
         key: impl AsRef<[u8]>,
         cost: u64,
@@ -194,12 +145,12 @@ impl Limiter {
         self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, keep)
     }
 
-    /// [`peek_bare_at`](Self::peek_bare_at), as [`acquire_kept_at`](Self::acquire_kept_at).
+    /// [`peek_at`](Self::peek_at) for a binding, as [`acquire_bare_at`](Self::acquire_bare_at).
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire).
     #[inline]
-    pub fn peek_kept_at<T>(
+    pub fn peek_bare_at<T>(
         &self,
         key: impl AsRef<[u8]>,
         cost: u64,
@@ -300,8 +251,8 @@ impl Limiter {
         answer: impl FnOnce(BareDecision) -> T,
     ) -> Result<T> {
         let Inner { counters, origin, instead, .. } = &*self.inner;
-        if let Some(instead) = instead {
-            return self.decide_elsewhere(instead, (key, cost), mode, time).map(answer);
+        if instead.is_some() {
+            return self.decide_elsewhere((key, cost), mode, time).map(answer);
         }
         let decided = self.ask(key, cost, mode, time, |verdict| {
             if mode == Mode::Acquire {

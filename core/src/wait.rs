@@ -107,7 +107,9 @@ impl Waiter {
             if let Some(decision) = self.admitted.take() {
                 return Ok(Step::Done(decision));
             }
-            let decision = self.limiter.acquire_bare_at(&self.key, self.cost, self.limiter.read_clock()?)?;
+            let decision =
+                self.limiter
+                    .acquire_bare_at(&self.key, self.cost, self.limiter.read_clock()?, |bare| bare)?;
             let Some(wait) = self.next(&decision)? else { return Ok(Step::Done(decision)) };
             if decision.allowed() {
                 self.admitted = Some(decision);

@@ -24,17 +24,15 @@ fn a_bare_decision_tells_what_a_whole_one_does() {
         let (limiter, _) = limiter(POLICY, &store, 7);
         for cost in [0, 2, 1, 1, 3, 99] {
             let time = limiter.read_clock().unwrap();
-            let peeked = limiter.peek_bare_at("bare", cost, time).unwrap();
-            let taken = limiter.acquire_bare_at("bare", cost, time).unwrap();
+            let peeked = limiter.peek_bare_at("bare", cost, time, |bare| bare).unwrap();
+            let taken = limiter.acquire_bare_at("bare", cost, time, |bare| bare).unwrap();
             let whole = limiter.acquire("whole", cost).unwrap();
             assert_eq!(peeked.allowed(), taken.allowed());
             let said = |told: Told<'_>| format!("{:?} {:?}", told.decided(), told.retry_after());
             assert_eq!(said(limiter.tell(&taken)), said(whole.told()));
-            assert_eq!(limiter.peek_told_at("told", cost, time, said).unwrap(), said(limiter.tell(&peeked)));
-            assert_eq!(limiter.acquire_told_at("told", cost, time, said).unwrap(), said(whole.told()));
-            let keep = |bare: BareDecision| said(limiter.tell(&bare));
-            assert_eq!(limiter.peek_kept_at("kept", cost, time, keep).unwrap(), said(limiter.tell(&peeked)));
-            assert_eq!(limiter.acquire_kept_at("kept", cost, time, keep).unwrap(), said(whole.told()));
+            let tell = |bare: BareDecision| said(limiter.tell(&bare));
+            assert_eq!(limiter.peek_bare_at("told", cost, time, tell).unwrap(), said(limiter.tell(&peeked)));
+            assert_eq!(limiter.acquire_bare_at("told", cost, time, tell).unwrap(), said(whole.told()));
             let completed = limiter.complete("bare", taken);
             assert_eq!((completed.key(), completed.allowed()), (&b"bare"[..], whole.allowed()));
         }
@@ -46,7 +44,7 @@ fn a_bare_decision_is_settled_once() {
     for store in stores() {
         let (limiter, _) = limiter("5/minute; concurrency: 9 for 30s", &store, 0);
         let time = limiter.read_clock().unwrap();
-        let acquire = |cost| limiter.acquire_bare_at("k", cost, time).unwrap();
+        let acquire = |cost| limiter.acquire_bare_at("k", cost, time, |bare| bare).unwrap();
         let first = acquire(2);
         assert_eq!([(); 2].map(|()| limiter.refund_bare_at("k", &first, time).unwrap()), [2, 0]);
         let second = acquire(3);
@@ -62,7 +60,7 @@ fn a_bare_decision_of_another_limiter_stays_its_owners() {
     let (owner, _) = limiter(POLICY, &store, 0);
     let (other, _) = limiter("5/minute", &store, 0);
     let time = owner.read_clock().unwrap();
-    let decision = owner.acquire_bare_at("k", 2, time).unwrap();
+    let decision = owner.acquire_bare_at("k", 2, time, |bare| bare).unwrap();
     assert_eq!(other.refund_bare_at("k", &decision, time).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(owner.refund_bare_at("k", &decision, time).unwrap(), 2);
 }

@@ -25,8 +25,8 @@ impl Wanted {
     ) -> PyResult<Bound<'py, PyAny>> {
         let bytes = key_bytes(key)?;
         let bare = limiter.get().call(limiter.py(), |core, time| match self {
-            Self::Peek => core.peek_bare_at(bytes, cost, time),
-            Self::Decision | Self::YesOrNo => core.acquire_bare_at(bytes, cost, time),
+            Self::Peek => core.peek_bare_at(bytes, cost, time, |bare| bare),
+            Self::Decision | Self::YesOrNo => core.acquire_bare_at(bytes, cost, time, |bare| bare),
         })?;
         self.answer(limiter, key, bare)
     }

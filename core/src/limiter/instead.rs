@@ -31,25 +31,17 @@ impl Limiter {
     /// Asks a store elsewhere, and decides in its place when it fails.
     pub(super) fn decide_elsewhere(
         &self,
-        instead: &Instead,
         (key, cost): (&[u8], u64),
         mode: Mode,
         time: Time,
     ) -> Result<BareDecision> {
         let request = self.request(key, cost)?;
-        let Inner { origin, store, .. } = &*self.inner;
-        let asked = store.decide_request(&request, mode, time, |verdict| {
-            self.saw(instead, &request, &verdict, time);
-            BareDecision::new(cost, mode, verdict, *origin, By::Store)
-        });
-        let decided = asked.or_else(|error| self.instead_of_store(instead, error, (key, cost), mode, time));
-        if mode == Mode::Acquire {
-            self.count(&decided);
-        }
-        decided
+        let decide = |verdict: Verdict<'_>| self.by_store(&request, mode, time, verdict);
+        let decided = self.inner.store.decide_request(&request, mode, time, decide);
+        self.or_instead(decided, (key, cost), mode, time)
     }
 
-    /// What a store elsewhere has decided, or what is decided in its place.
+    /// What a store elsewhere has decided later, or what is decided in its place.
     #[cfg(feature = "redis")]
     pub(crate) fn decided_elsewhere(
         &self,
@@ -58,19 +50,32 @@ impl Limiter {
         mode: Mode,
         time: Time,
     ) -> Result<BareDecision> {
-        let Inner { origin, instead, policy, .. } = &*self.inner;
-        let decided = match (outcome, instead) {
-            (Ok(outcome), _) => {
-                let verdict = outcome.verdict();
-                if let Some(instead) = instead {
-                    let request = Request { buckets: policy.buckets(), key, cost };
-                    self.saw(instead, &request, &verdict, time);
-                }
-                Ok(BareDecision::new(cost, mode, verdict, *origin, By::Store))
-            }
-            (Err(error), Some(instead)) => self.instead_of_store(instead, error, (key, cost), mode, time),
-            (Err(error), None) => Err(error),
-        };
+        let request = Request { buckets: self.inner.policy.buckets(), key, cost };
+        let decided = outcome.map(|outcome| self.by_store(&request, mode, time, outcome.verdict()));
+        self.or_instead(decided, (key, cost), mode, time)
+    }
+
+    /// The decision that is a store's verdict.
+    pub(super) fn by_store(
+        &self,
+        request: &Request<'_>,
+        mode: Mode,
+        time: Time,
+        verdict: Verdict<'_>,
+    ) -> BareDecision {
+        self.saw(request, &verdict, time);
+        BareDecision::new(request.cost, mode, verdict, self.inner.origin, By::Store)
+    }
+
+    /// What a store decided, else what is decided in its place; counted.
+    fn or_instead(
+        &self,
+        decided: Result<BareDecision>,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        let decided = decided.or_else(|error| self.instead_of_store(error, (key, cost), mode, time));
         if mode == Mode::Acquire {
             self.count(&decided);
         }
@@ -81,14 +86,14 @@ impl Limiter {
     #[cold]
     pub(super) fn instead_of_store(
         &self,
-        instead: &Instead,
         error: Error,
         (key, cost): (&[u8], u64),
         mode: Mode,
         time: Time,
     ) -> Result<BareDecision> {
-        let stand_in = self.inner.store.stand_in(time);
-        let Some(stand_in) = stand_in.filter(|_| OnStoreFailure::is_failure(error.kind())) else {
+        let Inner { store, instead, .. } = &*self.inner;
+        let is_failure = OnStoreFailure::is_failure(error.kind());
+        let (Some(instead), Some(stand_in), true) = (instead, store.stand_in(time), is_failure) else {
             return Err(error);
         };
         match instead.choice {
@@ -96,7 +101,7 @@ impl Limiter {
             OnStoreFailure::Local => self.locally(&stand_in, instead, (key, cost), mode),
             OnStoreFailure::Open => Ok(self.by_rule(true, stand_in.now(), 0, cost, mode)),
             OnStoreFailure::Closed => {
-                Ok(self.by_rule(false, stand_in.now(), stand_in.probe_after_us.max(1), cost, mode))
+                Ok(self.by_rule(false, stand_in.now(), store.known_after_us().max(1), cost, mode))
             }
         }
     }
@@ -129,9 +134,10 @@ impl Limiter {
     }
 
     /// Keeps what the store was seen to say, so that the share goes on from there.
-    fn saw(&self, instead: &Instead, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
-        let Instead { choice: OnStoreFailure::Local, instances, shares, .. } = instead else { return };
-        let Some(stand_in) = self.inner.store.stand_in(time) else { return };
+    fn saw(&self, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
+        let Inner { store, instead, .. } = &*self.inner;
+        let Some(Instead { choice: OnStoreFailure::Local, instances, shares, .. }) = instead else { return };
+        let Some(stand_in) = store.stand_in(time) else { return };
         if request.buckets.len() == verdict.seen.len() && !matches!(verdict.seen, [Seen::Blocked(_)]) {
             stand_in.memory.put(shares.buckets(), request.key, verdict.seen, *instances, stand_in.time);
         }

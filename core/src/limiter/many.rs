@@ -5,7 +5,7 @@ use crate::clock::Time;
 use crate::decision::Decision;
 use crate::stats::Ended;
 use crate::store::charge::{Mode, Request, Verdict};
-use crate::told::{BareDecision, By};
+use crate::told::BareDecision;
 use crate::{Error, Result, key};
 
 impl Limiter {
@@ -43,26 +43,21 @@ impl Limiter {
                 .and_then(|()| key::check_cost(*cost))
                 .map_err(|error| named(index, &error))?;
         }
-        let Inner { policy, counters, origin, instead, .. } = &*self.inner;
+        let Inner { policy, counters, store, .. } = &*self.inner;
         let buckets = policy.buckets();
         let requests = items.iter().map(|(key, cost)| Request { buckets, key: key.as_ref(), cost: *cost });
         let requests: Vec<Request<'_>> = requests.collect();
         let decide = |request: &Request<'_>, verdict: Verdict<'_>| {
-            BareDecision::new(request.cost, Mode::Acquire, verdict, *origin, By::Store)
+            self.by_store(request, Mode::Acquire, time, verdict)
         };
-        let mut decided = match self.inner.store.decide_requests(&requests, Mode::Acquire, time, decide) {
-            Ok(decided) => decided,
-            Err(error) if instead.is_none() => return Err(error),
-            Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
-        };
-        if let Some(instead) = instead {
-            let each = requests.iter().zip(decided);
-            let each = each.map(|(request, one)| {
-                let asked = (request.key, request.cost);
-                one.or_else(|error| self.instead_of_store(instead, error, asked, Mode::Acquire, time))
-            });
-            decided = each.collect();
-        }
+        let decided = store.decide_requests(&requests, Mode::Acquire, time, decide);
+        let decided = decided.unwrap_or_else(|error| requests.iter().map(|_| Err(error.clone())).collect());
+        let decided = requests.iter().zip(decided).map(|(request, one)| {
+            one.or_else(|error| {
+                self.instead_of_store(error, (request.key, request.cost), Mode::Acquire, time)
+            })
+        });
+        let decided: Vec<Result<BareDecision>> = decided.collect();
         let mut each = decided.iter().enumerate();
         let Some(failed) = each.find_map(|(index, one)| Some(named(index, one.as_ref().err()?))) else {
             decided.iter().for_each(|one| self.count(one));

@@ -37,8 +37,6 @@ pub(crate) struct StandIn<'a> {
     pub memory: &'a MemoryStore,
     /// The store's time, as it is now as far as this process knows.
     pub time: Time,
-    /// How long until someone looks for the store again.
-    pub probe_after_us: u64,
 }
 
 impl StandIn<'_> {
@@ -237,6 +235,15 @@ impl Store {
             Backend::Memory(_) => None,
             #[cfg(feature = "redis")]
             Backend::Redis(store) => Some(store.stand_in(time)),
+        }
+    }
+
+    /// How long until it may be known whether a store elsewhere decides again, in microseconds.
+    pub(crate) fn known_after_us(&self) -> u64 {
+        match &self.0 {
+            Backend::Memory(_) => 0,
+            #[cfg(feature = "redis")]
+            Backend::Redis(store) => store.known_after_us(),
         }
     }
 

@@ -36,11 +36,14 @@ fn open(policy: &str, uri: &str, choice: OnStoreFailure) -> Limiter {
 
 #[test]
 fn two_clients_whose_clocks_are_an_hour_apart_are_exact_together() {
+    if let Some(uri) = as_client() {
+        return decides_beside_another(&uri);
+    }
     let server = Server::start(&[]);
     for (one, other) in [(0, HOUR), (-HOUR, 0), (-HOUR / 2, HOUR / 2)] {
         let uri = server.uri("&timeout_ms=5000");
         server.tell(&["FLUSHALL"]);
-        let clients = [one, other].map(|shift| client("decides_beside_another", shift, &uri, server.dir()));
+        let clients = [one, other].map(|shift| client(shift, &uri, server.dir()));
         let told = clients.map(finished);
         for (place, policy) in POLICIES.iter().enumerate() {
             let admitted = told.iter().map(|told| told[place]).sum::<i64>();
@@ -52,17 +55,21 @@ fn two_clients_whose_clocks_are_an_hour_apart_are_exact_together() {
 
 #[test]
 fn a_client_whose_clock_is_off_goes_on_by_the_servers_time_without_the_server() {
+    if let Some(uri) = as_client() {
+        return decides_without_the_server(&uri);
+    }
     for shift in [-HOUR, HOUR] {
         let server = Server::start(&[]);
         let uri = server.uri("&timeout_ms=5000");
-        assert_eq!(finished(client("decides_without_the_server", shift, &uri, server.dir())), [0]);
+        assert_eq!(finished(client(shift, &uri, server.dir())), [0]);
     }
 }
 
-/// Runs one of the tests below in a process whose clock is so many seconds off.
-fn client(test: &str, shift: i64, uri: &str, dir: &Path) -> Child {
+/// Runs this test again, as a client, in a process whose clock is so many seconds off.
+fn client(shift: i64, uri: &str, dir: &Path) -> Child {
+    let this = thread::current().name().expect("a test's thread bears its name").to_owned();
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture", "--quiet"]);
+    command.args(["--exact", &this, "--nocapture", "--quiet"]);
     command.env("CLIENT_OF", uri).env("CLIENT_SHIFT", shift.to_string());
     let [first, image] = shifted_clock(shift, dir);
     command.env("LD_PRELOAD", first).env("SHIFTED_CLOCK", image);
@@ -95,29 +102,27 @@ fn shifted_clock(shift: i64, dir: &Path) -> [PathBuf; 2] {
     [built("first.so".to_owned(), &[]), built(format!("clock{shift}.so"), &image)]
 }
 
-/// The URI of the server that a client is of. Its clock must be off by what it should be, or nothing is shown.
-fn in_another_time() -> String {
-    let uri = env::var("CLIENT_OF").expect("it is run by another test");
+/// The URI of the server, where this process is a client. Its clock must be off by what it should be, or
+/// nothing is shown.
+fn as_client() -> Option<String> {
+    let uri = env::var("CLIENT_OF").ok()?;
     let shift: i64 = env::var("CLIENT_SHIFT").unwrap().parse().unwrap();
     let ahead = open("1/day", &uri, OnStoreFailure::Raise).health().unwrap().clock_ahead_us.unwrap();
     assert!(
         (ahead + shift * 1_000_000).abs() < 60_000_000,
         "the server is {ahead} us ahead, not {shift} s behind"
     );
-    uri
+    Some(uri)
 }
 
 fn raw(uri: &str) -> redis::Connection {
     redis::Client::open(uri.split('?').next().unwrap()).unwrap().get_connection().unwrap()
 }
 
-#[test]
-#[ignore = "a client of another test"]
-fn decides_beside_another() {
-    let uri = in_another_time();
-    let mut raw = raw(&uri);
+fn decides_beside_another(uri: &str) {
+    let mut raw = raw(uri);
     let admitted = POLICIES.map(|policy| {
-        let limiter = open(policy, &uri, OnStoreFailure::Raise);
+        let limiter = open(policy, uri, OnStoreFailure::Raise);
         // Each begins when the other does.
         let mut count = |by: u64| redis::cmd("INCRBY").arg(policy).arg(by).query::<u64>(&mut raw).unwrap();
         count(1);
@@ -132,21 +137,18 @@ fn decides_beside_another() {
         admitted.len().to_string()
     });
     // A promise is kept by any clock: of one token in 300 ms each of two clients gets his in time.
-    let limiter = open("1/300ms", &uri, OnStoreFailure::Raise);
+    let limiter = open("1/300ms", uri, OnStoreFailure::Raise);
     let begun = Instant::now();
     (0..3).for_each(|_| assert!(limiter.wait("turns", 1, Some(Duration::from_secs(60))).unwrap().allowed()));
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     say(format_args!("told: {}", admitted.join(" ")));
 }
 
-#[test]
-#[ignore = "a client of another test"]
-fn decides_without_the_server() {
-    let uri = in_another_time();
-    let limiter = open("10/10 minutes", &uri, OnStoreFailure::Local);
+fn decides_without_the_server(uri: &str) {
+    let limiter = open("10/10 minutes", uri, OnStoreFailure::Local);
     assert_eq!((0..20).filter(|_| limiter.allow("k", 1).unwrap()).count(), 10);
     // It answers by ending.
-    let _ = redis::cmd("SHUTDOWN").arg("NOSAVE").exec(&mut raw(&uri));
+    let _ = redis::cmd("SHUTDOWN").arg("NOSAVE").exec(&mut raw(uri));
     let begun = Instant::now();
     let decision = loop {
         let decision = limiter.acquire("k", 1).unwrap();

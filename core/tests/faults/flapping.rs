@@ -93,3 +93,26 @@ fn come_and_go(policy: &str, server: &Server) {
     assert!((6..=20).contains(&by_store), "{policy}: the store admitted {by_store}");
     assert!((8..=20).contains(&by_process), "{policy}: the process admitted {by_process}");
 }
+
+/// Whatever was asked, alone or together, the process goes on from what the store said last.
+#[test]
+fn a_process_goes_on_from_what_the_store_said() {
+    let mut server = Server::start(&[]);
+    let limiter = limiter("5/30 days", &server.uri("&timeout_ms=5000"), OnStoreFailure::Local);
+    assert!(limiter.allow("allow", 4).unwrap());
+    assert!(limiter.acquire("acquire", 4).unwrap().allowed());
+    let many = limiter.acquire_many(&[("many", 1), ("many", 3)]).unwrap();
+    assert!(many.iter().all(mirab::Decision::allowed));
+    server.kill();
+    for key in ["allow", "acquire", "many"] {
+        let decision = limiter.acquire(key, 2).unwrap();
+        assert!(decision.degraded() && !decision.allowed(), "{key}: {decision:?}");
+        assert_eq!(decision.remaining(), 1, "{key}");
+        assert!(limiter.allow(key, 1).unwrap(), "{key}");
+    }
+    // While requests fail, and nobody looks for the server yet, the wait is a real one, too.
+    let closed = Limiter::builder(Policy::parse("5/minute").unwrap()).store(limiter.store().clone());
+    let closed = closed.on_store_failure(OnStoreFailure::Closed).build().unwrap();
+    let wait = closed.acquire("k", 1).unwrap().retry_after().unwrap();
+    assert!(wait >= Duration::from_millis(1), "{wait:?}");
+}

@@ -49,6 +49,8 @@ pub(super) struct Circuit {
     failures: u32,
     /// What failed last.
     pub reason: Option<Error>,
+    /// The error of those who are not let through meanwhile: made once, since they are many.
+    refusal: Option<Error>,
     /// How often it opened.
     pub opened: u64,
     since: Option<Instant>,
@@ -65,6 +67,7 @@ impl Circuit {
             state: State::Closed,
             failures: 0,
             reason: None,
+            refusal: None,
             opened: 0,
             since: None,
             closed: None,
@@ -117,9 +120,9 @@ impl Circuit {
 
     /// The error of one who may not ask.
     pub fn refusal(&self) -> Error {
-        let kind = self.reason.as_ref().map_or(ErrorKind::StoreUnavailable, Error::kind);
-        let text = self.reason.as_ref().map_or_else(String::new, Error::to_string);
-        Error::new(kind, format!("not asked for a while after failures, the last: {text}"))
+        self.refusal
+            .clone()
+            .unwrap_or_else(|| Error::new(ErrorKind::StoreUnavailable, "not asked for a while"))
     }
 
     /// When the next probe is due; none while the server decides.
@@ -165,6 +168,8 @@ impl Circuit {
 
     /// What was asked failed. While it is open that is one who had asked before, and says nothing new.
     pub fn failed(&mut self, now: Instant, reason: Error) {
+        let text = format!("not asked for a while after failures, the last: {reason}");
+        self.refusal = Some(Error::new(reason.kind(), text));
         self.reason = Some(reason);
         self.failures = self.failures.saturating_add(1);
         match self.state {

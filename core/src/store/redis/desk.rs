@@ -123,9 +123,11 @@ impl Desk {
         (inner.circuit.state(), inner.circuit.reason.clone(), inner.circuit.opened)
     }
 
-    /// How long until someone looks for the server again; none while it decides.
-    pub fn probe_after(&self) -> Option<Duration> {
-        Some(self.lock().circuit.probe_at()?.saturating_duration_since(Instant::now()))
+    /// How long until it may be known whether the server decides: until the next probe, or as long as one
+    /// who asks waits.
+    pub fn known_after(&self) -> Duration {
+        let probe_at = self.lock().circuit.probe_at();
+        probe_at.map_or(self.settings.timeout, |at| at.saturating_duration_since(Instant::now()))
     }
 
     /// The lock, for the time around a fork.

@@ -135,8 +135,12 @@ impl RedisStore {
         let memory = &self.stand_ins[usize::from(time.given().is_some())];
         let there = local_us().saturating_add_signed(self.ahead_us.load(Ordering::Relaxed));
         let time = if time.given().is_some() { time } else { Time::near_us(there) };
-        let probe_after_us = self.desk.probe_after().map_or(0, |after| after.as_micros() as u64);
-        StandIn { memory, time, probe_after_us }
+        StandIn { memory, time }
+    }
+
+    /// How long until it may be known whether the server decides, in microseconds.
+    pub fn known_after_us(&self) -> u64 {
+        self.desk.known_after().as_micros() as u64
     }
 
     pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
