@@ -5,8 +5,8 @@
     scripts/instructions.py --write      writes the ceilings anew: half as many again as are counted now
 
 Time is noise on a shared machine, instructions are not: a change that makes a path longer is seen here. Valgrind
-counts a scene that is repeated FEW and MANY times; the difference is what the repetitions took, without the start.
-Under valgrind the system's clock is asked by a system call, whose own instructions are not counted.
+counts what the programs' function `repeated` does in TIMES repetitions, without what makes a scene ready. Under
+valgrind the system's clock is asked by a system call, whose own instructions are not counted.
 
 A scene without a ceiling, or a ceiling without a scene, has failed. The last line is `N passed, N failed`.
 """
@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "core" / "benches" / "instructions.toml"
 BUILD = "cargo build --quiet --locked --release -p mirab-instructions --message-format json"
 BUILD_C = "make --silent --no-print-directory -C bindings-c instructions"
-VALGRIND = "valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null"
+VALGRIND = "valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=*repeated*"
 
-# Twice doubled, so that a table that grows has grown as often as it does in the long run.
-FEW, MANY = 2_000, 8_000
+# Just grown past the last doubling of a table: so often as new keys make it grow in the long run.
+TIMES = 8_000
 
 HEADER = """\
 # The most instructions that an operation may take. Lower is fine; to allow more is a decision.
@@ -52,20 +52,15 @@ def said(*command: str) -> list[str]:
     return run.stdout.splitlines()
 
 
-def counted(program: str, scene: str, times: int) -> int:
-    """How many instructions the program takes in all."""
-    command = [*VALGRIND.split(), program, scene, str(times)]
+def each(program: str, scene: str) -> int:
+    """How many instructions one repetition takes."""
+    command = [*VALGRIND.split(), program, scene, str(TIMES)]
     run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    total = re.search(r"I\s+refs:\s+([\d,]+)", run.stderr)
+    total = re.search(r"Collected : (\d+)", run.stderr)
     if run.returncode != 0 or total is None:
         said = "\n".join(line for line in run.stderr.splitlines() if not line.startswith(("==", "--")))
         raise SystemExit(f"instructions: {' '.join(command)}\n{said}")
-    return int(total[1].replace(",", ""))
-
-
-def each(program: str, scene: str) -> int:
-    """How many instructions one repetition takes."""
-    return round((counted(program, scene, MANY) - counted(program, scene, FEW)) / (MANY - FEW))
+    return round(int(total[1]) / TIMES)
 
 
 def measured(scenes: list[tuple[str, str]]) -> dict[str, int]:
