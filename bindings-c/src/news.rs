@@ -32,7 +32,7 @@ pub unsafe extern "C" fn mirab_limiter_take_news(
         let news = limiter.inner.next_news();
         out.write(news.is_some());
         if let Some(news) = news {
-            line.write(terminated(&news, room));
+            line.write(terminated(&news.text, room));
         }
         Ok(())
     })

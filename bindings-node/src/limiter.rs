@@ -2,7 +2,7 @@
 //! milliseconds since 1970, or `undefined` for the limiter's own clock. A cost or a time that is left
 //! out, 1 and `undefined`, is not asked for: nearly every call is `(limiter, key)`.
 
-use mirab::{Error, ErrorKind, Limit, Limiter, Policy, Result, Store, Time, Told, duration};
+use mirab::{Error, ErrorKind, Limit, Limiter, News, Policy, Result, Store, Time, Told, duration};
 
 use crate::clock;
 use crate::decision::{self, Held};
@@ -114,7 +114,8 @@ pub fn health_async(call: &Call<'_>) -> Result<Value> {
 pub fn news(call: &Call<'_>) -> Result<Value> {
     let limiters = call.state().limiters.borrow();
     let news = limiters.get(call.handle(0)?).map(Limiter::take_news).filter(|news| !news.is_empty());
-    news.map_or(Ok(Value::UNDEFINED), |news| call.give(news))
+    let texts = |news: Vec<News>| news.into_iter().map(|news| news.text).collect::<Vec<_>>();
+    news.map_or(Ok(Value::UNDEFINED), |news| call.give(texts(news)))
 }
 
 /// `(limiter, key, cost?, time?)`: the decision goes to the shared array; so in the next two.

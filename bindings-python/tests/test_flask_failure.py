@@ -37,7 +37,7 @@ def test_the_limits_hold_in_the_process_unless_told_otherwise(
     server.kill()
     with caplog.at_level(logging.INFO, "mirab"):
         assert codes(app, 5) == [200, 200, 200, 429, 429]
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "RateLimit" in app.test_client().get("/a").headers
 
 

@@ -1,5 +1,7 @@
 //! How a store is: what an operator asks first.
 
+use std::fmt;
+
 use crate::ErrorKind;
 
 /// How a limiter's store is.
@@ -28,6 +30,22 @@ pub struct Health {
     pub clock_ahead_us: Option<i64>,
     /// The layout of the state that this release writes.
     pub layout: u32,
+}
+
+/// What an operator should hear of a store, once: for the log.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// Which store, without credentials, and what of it.
+    pub text: String,
+    /// An error where the store is not asked any more; a warning where it is again.
+    pub is_error: bool,
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// The layout of states on Redis.

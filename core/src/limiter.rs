@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::algorithm::Seen;
 use crate::clock::{Clock, Time};
 use crate::decision::Decision;
-use crate::health::Health;
+use crate::health::{Health, News};
 use crate::policy::Policy;
 use crate::stats::{Counters, Ended, Stats};
 use crate::store::Store;
@@ -195,12 +195,12 @@ impl Limiter {
 
     /// What an operator should know and was not told yet, of all limiters on the same store: that it is
     /// not asked any more and why, that it decides again. A binding logs it.
-    pub fn take_news(&self) -> Vec<String> {
+    pub fn take_news(&self) -> Vec<News> {
         std::iter::from_fn(|| self.next_news()).collect()
     }
 
     /// The oldest line of [`take_news`](Self::take_news), for a binding that takes one at a time.
-    pub fn next_news(&self) -> Option<String> {
+    pub fn next_news(&self) -> Option<News> {
         self.inner.store.next_news()
     }
 

@@ -142,3 +142,40 @@ fn forks_at_once(after: Duration) {
         assert_eq!(wait(child), Some(0));
     });
 }
+
+/// Stores by name, zones by name: a child finds them, though another thread was looking just then.
+#[test]
+fn while_another_thread_looks_up_names() {
+    let look_up = |round: u64| {
+        let zone =
+            ["Africa/Cairo", "America/New_York", "Asia/Tashkent", "Europe/Paris"][(round % 4) as usize];
+        Policy::parse(&format!("fixed_window: 5/day in {zone}")).unwrap();
+        Store::open(&format!("memory:name{}", round % 8)).unwrap();
+        Store::open(&format!("redis://127.0.0.1:1/?prefix=p{}", round % 8)).unwrap();
+    };
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for worker in 0..2 {
+            let (look_up, stop) = (&look_up, &stop);
+            scope.spawn(move || {
+                let mut round = worker;
+                while !stop.load(Ordering::Relaxed) {
+                    look_up(round);
+                    round += 1;
+                }
+            });
+        }
+        let failed = (0..200_u64).find(|&round| {
+            // SAFETY: the child only looks up and exits, without unwinding or running what it inherited.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                (round..round + 8).for_each(look_up);
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(0) }
+            }
+            wait(child) != Some(0)
+        });
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(failed, None, "the child hung");
+    });
+}

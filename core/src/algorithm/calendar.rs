@@ -3,14 +3,15 @@
 //! Boundaries are midnights of that zone, also where a day has 23 or 25 hours. Where clocks skip
 //! midnight, the day begins with its first instant.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::Mutex;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
+
+use crate::named::Named;
 
 /// Which windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,14 +40,14 @@ pub(crate) struct Zone {
 impl Zone {
     /// The zone of that IANA name; none when there is no such.
     pub fn named(name: &str) -> Option<&'static Self> {
-        static ZONES: LazyLock<Mutex<HashMap<Box<str>, &'static Zone>>> = LazyLock::new(Mutex::default);
-        let rules = TimeZone::get(name).ok()?;
-        let name: Box<str> = rules.iana_name()?.into();
-        let mut zones = ZONES.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(zones.entry(name.clone()).or_insert_with(|| {
+        static ZONES: Named<&'static Zone> = Named::new();
+        ZONES.with(|zones| {
+            let rules = TimeZone::get(name).ok()?;
+            let name: Box<str> = rules.iana_name()?.into();
             // As many as there are zones, so that this is no leak.
-            Box::leak(Box::new(Self { name, rules, last: Default::default() }))
-        }))
+            let make = |name| &*Box::leak(Box::new(Self { name, rules, last: Default::default() }));
+            Some(*zones.entry(name.clone()).or_insert_with(|| make(name)))
+        })
     }
 
     pub fn name(&self) -> &str {

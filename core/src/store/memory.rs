@@ -7,16 +7,16 @@ mod slots;
 mod stripe;
 mod table;
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
 
 use super::bucket::{Bucket, Fingerprint};
 use super::charge::Charge;
-use super::fork::{self, Held, Lockable};
 use super::{Contents, Given, Refund};
 use crate::algorithm::Seen;
 use crate::clock::{self, Now, Time};
+use crate::fork::{self, Held, Lockable};
+use crate::named::Named;
 use crate::{Error, ErrorKind, Result};
 use bounds::{Bounds, Settings};
 use stripe::Stripe;
@@ -39,7 +39,7 @@ pub(crate) struct MemoryStore {
 /// store lives as long as the process: a limiter that is made anew for each request finds what it
 /// wrote.
 pub(super) fn open(rest: &str) -> Result<Arc<MemoryStore>> {
-    static NAMED: LazyLock<Mutex<HashMap<Box<str>, Arc<MemoryStore>>>> = LazyLock::new(Mutex::default);
+    static NAMED: Named<Arc<MemoryStore>> = Named::new();
     let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
     let settings: Settings = query.parse()?;
     if name.is_empty() || name == "//" {
@@ -51,8 +51,8 @@ pub(super) fn open(rest: &str) -> Result<Arc<MemoryStore>> {
             format!("the store \"memory:{name}\": a name has 1 to 64 characters of A-Z a-z 0-9 . _ -"),
         ));
     }
-    let mut named = fork::lock(&NAMED);
-    let store = named.entry(name.into()).or_insert_with(|| MemoryStore::new(settings));
+    let store = NAMED
+        .with(|named| Arc::clone(named.entry(name.into()).or_insert_with(|| MemoryStore::new(settings))));
     if !query.is_empty() && store.bounds.settings() != settings {
         return Err(Error::new(
             ErrorKind::StoreMismatch,
@@ -62,7 +62,7 @@ pub(super) fn open(rest: &str) -> Result<Arc<MemoryStore>> {
             ),
         ));
     }
-    Ok(Arc::clone(store))
+    Ok(store)
 }
 
 impl MemoryStore {

@@ -2,7 +2,6 @@
 
 pub(crate) mod bucket;
 pub(crate) mod charge;
-mod fork;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -17,7 +16,7 @@ use smallvec::SmallVec;
 use crate::clock::{self, Now, Time};
 use crate::health::Health;
 use crate::receipt::Receipt;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, News, Result};
 use charge::{Charge, Group, Mode, Outcomes, Request, Verdict};
 use memory::MemoryStore;
 
@@ -271,7 +270,7 @@ impl Store {
     }
 
     /// The oldest of what an operator should know and was not told yet.
-    pub(crate) fn next_news(&self) -> Option<String> {
+    pub(crate) fn next_news(&self) -> Option<News> {
         match &self.0 {
             Backend::Memory(_) => None,
             #[cfg(feature = "redis")]

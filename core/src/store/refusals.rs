@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 
 use super::bucket::Fingerprint;
 use super::charge::{Outcome, Request};
-use super::fork;
 use crate::algorithm::{Algorithm, Seen};
 use crate::clock::Now;
+use crate::fork;
 use crate::receipt::Lease;
 
 /// How long a refusal is believed, in microseconds, without one of those who are refused asking the store again,

@@ -18,8 +18,8 @@ use std::time::Duration;
 use super::table::Tables;
 use crate::algorithm::State;
 use crate::clock::{Now, Time};
+use crate::fork::Held;
 use crate::store::bucket::Fingerprint;
-use crate::store::fork::Held;
 
 /// How often a held lock is looked at, at first at short intervals, before its holder is thought not to
 /// be running.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, News};
 
 /// How many failures one after the other open it.
 const FAILURES: u32 = 5;
@@ -58,7 +58,7 @@ pub(super) struct Circuit {
     closed: Option<Instant>,
     comes_and_goes: bool,
     /// What an operator should know: each change of state, once.
-    news: VecDeque<String>,
+    news: VecDeque<News>,
 }
 
 impl Circuit {
@@ -90,15 +90,15 @@ impl Circuit {
     }
 
     /// The oldest of it, which is then told.
-    pub fn next_news(&mut self) -> Option<String> {
+    pub fn next_news(&mut self) -> Option<News> {
         self.news.pop_front()
     }
 
-    fn announce(&mut self, text: String) {
+    fn announce(&mut self, is_error: bool, text: String) {
         if self.news.len() == MOST_NEWS {
             self.news.pop_front();
         }
-        self.news.push_back(text);
+        self.news.push_back(News { text, is_error });
     }
 
     pub fn ask(&mut self, now: Instant) -> Leave {
@@ -149,7 +149,7 @@ impl Circuit {
 
     fn announce_return(&mut self) {
         let away = self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
-        self.announce(format!("decides again, after {:.1} s", away.as_secs_f64()));
+        self.announce(false, format!("decides again, after {:.1} s", away.as_secs_f64()));
     }
 
     /// A probe has found the server, which is not yet to say that it decides.
@@ -192,13 +192,13 @@ impl Circuit {
             (true, false) => {
                 self.comes_and_goes = true;
                 let well = WELL.as_secs();
-                self.announce(format!(
-                    "comes and goes; the next word is when it has decided for {well} s: {reason}"
-                ));
+                let text =
+                    format!("comes and goes; the next word is when it has decided for {well} s: {reason}");
+                self.announce(true, text);
             }
             (false, _) => {
                 self.comes_and_goes = false;
-                self.announce(format!("is not asked any more until it answers again: {reason}"));
+                self.announce(true, format!("is not asked any more until it answers again: {reason}"));
             }
         }
         self.since.get_or_insert(now);
@@ -235,12 +235,13 @@ mod tests {
         let (mut circuit, now) = (Circuit::new(), Instant::now());
         (0..9).for_each(|_| circuit.failed(now, late()));
         let away = "is not asked any more until it answers again: late";
-        assert_eq!((circuit.next_news().as_deref(), circuit.next_news()), (Some(away), None));
+        let news = News { text: away.to_owned(), is_error: true };
+        assert_eq!((circuit.next_news(), circuit.next_news()), (Some(news), None));
         circuit.found();
         assert!(!circuit.has_news());
         circuit.succeeded();
         circuit.succeeded();
-        assert!(circuit.next_news().is_some_and(|text| text.starts_with("decides again")));
+        assert!(circuit.next_news().is_some_and(|it| !it.is_error && it.text.starts_with("decides again")));
         assert_eq!(circuit.next_news(), None);
     }
 
@@ -254,7 +255,7 @@ mod tests {
             circuit.succeeded();
             circuit.closed = Some(now);
         }
-        let told: Vec<String> = std::iter::from_fn(|| circuit.next_news()).collect();
+        let told: Vec<String> = std::iter::from_fn(|| circuit.next_news().map(|news| news.text)).collect();
         assert_eq!(told.len(), MOST_NEWS);
         assert!(told[MOST_NEWS - 2].ends_with("outage 99"), "{told:?}");
     }
@@ -268,7 +269,7 @@ mod tests {
             circuit.found();
             circuit.succeeded();
         }
-        let told: Vec<String> = std::iter::from_fn(|| circuit.next_news()).collect();
+        let told: Vec<String> = std::iter::from_fn(|| circuit.next_news().map(|news| news.text)).collect();
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[2].starts_with("comes and goes"), "{told:?}");
         assert_eq!(circuit.opened, 20);
@@ -276,7 +277,7 @@ mod tests {
         assert!(!circuit.has_news());
         circuit.closed = now.checked_sub(WELL);
         circuit.succeeded();
-        assert!(circuit.next_news().is_some_and(|text| text.starts_with("decides again")));
+        assert!(circuit.next_news().is_some_and(|it| !it.is_error && it.text.starts_with("decides again")));
     }
 
     #[test]

@@ -19,8 +19,8 @@ use super::error;
 use super::link::{Link, Lost};
 use super::uri::Settings;
 use super::wire::Reply;
-use crate::store::fork;
-use crate::{Error, ErrorKind, Result};
+use crate::fork;
+use crate::{Error, ErrorKind, News, Result};
 
 /// How much longer than his own deadline one leads for others.
 const GRACE: Duration = Duration::from_millis(10);
@@ -107,14 +107,17 @@ impl Desk {
     }
 
     /// The oldest of what an operator should know and was not told yet.
-    pub fn next_news(&self) -> Option<String> {
+    pub fn next_news(&self) -> Option<News> {
         if !self.has_news.load(Ordering::Relaxed) {
             return None;
         }
         let mut inner = self.lock();
-        let text = inner.circuit.next_news();
+        let news = inner.circuit.next_news();
         self.has_news.store(inner.circuit.has_news(), Ordering::Relaxed);
-        text.map(|text| format!("the store {} {text}", self.settings))
+        news.map(|News { text, is_error }| News {
+            text: format!("the store {} {text}", self.settings),
+            is_error,
+        })
     }
 
     /// What the circuit is, what failed last, and how often it opened.

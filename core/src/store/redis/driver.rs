@@ -17,9 +17,9 @@ use super::link::{Link, Lost};
 use super::wire::Reply;
 use super::{Prepared, RedisStore, error};
 use crate::clock::Time;
+use crate::fork;
 use crate::policy::Policy;
 use crate::store::charge::{Mode, Outcome, Request};
-use crate::store::fork;
 use crate::{Error, ErrorKind, Result};
 
 /// What an event loop does next for a driver.

@@ -16,24 +16,24 @@ mod tls;
 mod uri;
 mod wire;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use super::charge::{Charge, Group, Mode, Outcome, Outcomes, Request};
-use super::fork::{self, Held, Lockable};
 use super::memory::MemoryStore;
 use super::refusals::Refusals;
 use super::{Given, Refund, StandIn};
 use crate::clock::{self, Time};
+use crate::fork::{self, Held, Lockable};
 use crate::health::Health;
+use crate::named::Named;
 use crate::policy::Policy;
 use crate::receipt::Lease;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, News, Result};
 use batch::{Ask, Decide, MOST_GROUPS};
 use desk::Desk;
 use script::{Answer, Call, Program, stored};
@@ -83,21 +83,22 @@ type Keys = SmallVec<[String; 3]>;
 
 /// Opens the store behind a URI; equal URIs share one in a process.
 pub(super) fn open(uri: &str) -> Result<Arc<RedisStore>> {
-    static OPEN: LazyLock<Mutex<HashMap<Box<str>, Weak<RedisStore>>>> = LazyLock::new(Mutex::default);
-    let mut open = fork::lock(&OPEN);
-    if let Some(store) = open.get(uri).and_then(Weak::upgrade) {
-        return Ok(store);
-    }
-    let store = Arc::new(RedisStore {
-        desk: Desk::new(Settings::parse(uri)?),
-        refusals: Refusals::default(),
-        ahead_us: AtomicI64::new(0),
-        stand_ins: [(), ()].map(|()| MemoryStore::bounded(STAND_IN_KEYS)),
-    });
-    fork::watch(&store);
-    open.retain(|_, store| store.strong_count() > 0);
-    open.insert(uri.into(), Arc::downgrade(&store));
-    Ok(store)
+    static OPEN: Named<Weak<RedisStore>> = Named::new();
+    OPEN.with(|open| {
+        if let Some(store) = open.get(uri).and_then(Weak::upgrade) {
+            return Ok(store);
+        }
+        let store = Arc::new(RedisStore {
+            desk: Desk::new(Settings::parse(uri)?),
+            refusals: Refusals::default(),
+            ahead_us: AtomicI64::new(0),
+            stand_ins: [(), ()].map(|()| MemoryStore::bounded(STAND_IN_KEYS)),
+        });
+        fork::watch(&store);
+        open.retain(|_, store| store.strong_count() > 0);
+        open.insert(uri.into(), Arc::downgrade(&store));
+        Ok(store)
+    })
 }
 
 impl RedisStore {
@@ -366,7 +367,7 @@ impl RedisStore {
     }
 
     /// The oldest of what an operator should know and was not told yet: that it is away, that it is back.
-    pub fn next_news(&self) -> Option<String> {
+    pub fn next_news(&self) -> Option<News> {
         self.desk.next_news()
     }
 
