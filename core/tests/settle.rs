@@ -252,3 +252,35 @@ fn what_is_given_back_to_a_store_that_is_away_is_nothing() {
     assert!(degraded.allowed() && degraded.degraded());
     assert_eq!((local.release(&degraded), local.refund(&degraded)), (Ok(0), Ok(0)));
 }
+
+#[test]
+fn a_block_holds_while_the_store_is_away() {
+    let mut server = Server::start(&[]);
+    let uri = server.uri("&timeout_ms=5000");
+    let limiter = |parameters: &str| {
+        let store = Store::open(&format!("{uri}{parameters}")).unwrap();
+        Limiter::builder(Policy::parse("9/hour; 99/day").unwrap()).store(store).build().unwrap()
+    };
+    // What one has seen, the other knows only of the server, as in another process.
+    let (limiter, other) = (limiter(""), limiter("&pool=3"));
+    for key in ["here", "lifted", "reset", "over"] {
+        limiter.block(key, Duration::from_secs(if key == "over" { 1 } else { 3_600 })).unwrap();
+    }
+    other.block("elsewhere", Duration::from_secs(3_600)).unwrap();
+    assert!(limiter.acquire("elsewhere", 1).unwrap().is_blocked());
+    limiter.unblock("lifted").unwrap();
+    limiter.reset("reset").unwrap();
+    server.kill();
+
+    let decision = limiter.acquire("here", 1).unwrap();
+    assert!(decision.is_blocked() && decision.degraded(), "{decision:?}");
+    assert!(decision.retry_after().is_some_and(|wait| wait > Duration::from_secs(3_500)));
+    assert!(limiter.acquire("elsewhere", 0).unwrap().is_blocked());
+    for key in ["lifted", "reset"] {
+        let decision = limiter.acquire(key, 1).unwrap();
+        assert!(decision.allowed() && decision.degraded(), "{decision:?}");
+    }
+    let over = limiter.acquire("over", 1).unwrap();
+    thread::sleep(over.retry_after().unwrap_or_default());
+    assert!(limiter.acquire("over", 1).unwrap().allowed());
+}

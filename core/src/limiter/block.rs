@@ -30,7 +30,9 @@ impl Limiter {
                 "a block of {duration:?}: at most 2^50 microseconds (35 years)"
             )));
         }
-        self.inner.store.block(key.as_ref(), for_us, time)
+        self.inner.store.block(key.as_ref(), for_us, time)?;
+        self.saw_block(key.as_ref(), Some(for_us), time);
+        Ok(())
     }
 
     /// Lifts a block; none is fine.
@@ -48,6 +50,8 @@ impl Limiter {
     pub fn unblock_at(&self, key: impl AsRef<[u8]>, time: Time) -> Result<()> {
         self.check_open()?;
         key::check(key.as_ref())?;
-        self.inner.store.unblock(key.as_ref(), time)
+        self.inner.store.unblock(key.as_ref(), time)?;
+        self.saw_block(key.as_ref(), None, time);
+        Ok(())
     }
 }

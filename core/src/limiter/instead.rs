@@ -138,8 +138,24 @@ impl Limiter {
         let Inner { store, instead, .. } = &*self.inner;
         let Some(Instead { choice: OnStoreFailure::Local, instances, shares, .. }) = instead else { return };
         let Some(stand_in) = store.stand_in(time) else { return };
-        if request.buckets.len() == verdict.seen.len() && !matches!(verdict.seen, [Seen::Blocked(_)]) {
+        if let [Seen::Blocked(end)] = *verdict.seen {
+            return self.saw_block(request.key, Some(end.saturating_sub(verdict.now.steady)), time);
+        }
+        self.saw_block(request.key, None, time);
+        if request.buckets.len() == verdict.seen.len() {
             stand_in.memory.put(shares.buckets(), request.key, verdict.seen, *instances, stand_in.time);
+        }
+    }
+
+    /// Keeps that a key was blocked for so long, or is not blocked any more.
+    pub(super) fn saw_block(&self, key: &[u8], for_us: Option<u64>, time: Time) {
+        if let Some(Instead { choice: OnStoreFailure::Local, .. }) = &self.inner.instead
+            && let Some(StandIn { memory, time }) = self.inner.store.stand_in(time)
+        {
+            match for_us {
+                Some(for_us) => memory.block(key, for_us, time),
+                None => memory.unblock(key, time),
+            }
         }
     }
 
@@ -167,6 +183,9 @@ impl Limiter {
         let both = shares.buckets().iter().chain(own.buckets());
         let charges = both.map(|bucket| Charge { bucket, key, cost: cost_of(bucket) }).collect();
         let outcome = stand_in.memory.decide_group(&Group { charges }, mode_here, stand_in.time)?;
+        if let [Seen::Blocked(_)] = *outcome.seen {
+            return Ok(BareDecision::new(cost, mode, outcome.verdict(), self.inner.origin, By::Local));
+        }
         let (of_shares, of_own) = outcome.seen.split_at(shares.buckets().len().min(outcome.seen.len()));
         let stricter = |((share, &one), &other): ((&Bucket, &Seen), &Seen)| {
             let (algorithm, cost) = (share.algorithm(), cost_of(share));

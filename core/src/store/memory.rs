@@ -1,5 +1,6 @@
 //! `memory:`, the store of one process: exact, lock-striped, without a thread of its own.
 
+mod blocks;
 mod bounds;
 mod decide;
 mod request;
@@ -132,11 +133,9 @@ impl MemoryStore {
         let key = Fingerprint::of(key);
         let mut locked = self.stripe(key).lock();
         let now = locked.time(time, clock::resolve(time));
-        let table = locked.of(time);
-        if !table.unblock(key) {
-            self.blocks.fetch_add(1, Ordering::Relaxed);
-        }
-        table.block(key, now.steady + for_us);
+        let over = now.steady.saturating_sub(table::margin(time));
+        let more = locked.of(time).blocks.put(key, now.steady + for_us, over);
+        self.blocks.fetch_add(more.cast_unsigned(), Ordering::Relaxed);
     }
 
     pub fn unblock(&self, key: &[u8], time: Time) {
@@ -144,7 +143,7 @@ impl MemoryStore {
             return;
         }
         let key = Fingerprint::of(key);
-        if self.stripe(key).lock().of(time).unblock(key) {
+        if self.stripe(key).lock().of(time).blocks.lift(key) {
             self.blocks.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -59,7 +59,8 @@ impl MemoryStore {
     ) -> Result<Outcome> {
         let lease = charge::lease(charges, mode);
         if mode != Mode::Charge && self.has_blocks() {
-            let ends = addresses.iter().filter_map(|at| locked.table(at, time).blocked(at.key, now));
+            let ends =
+                addresses.iter().filter_map(|at| locked.table(at, time).blocks.end(at.key, now.steady));
             if let Some(end) = ends.max() {
                 return Ok(Outcome::blocked(now, end, lease));
             }

@@ -1,16 +1,19 @@
 //! One stripe's tables: states by fingerprint, bounded, what says nothing forgotten first.
 
-use std::collections::BTreeMap;
-
+use super::blocks::Blocks;
 use super::bounds::Bounds;
 use super::slots::{Place, Slots};
 use crate::algorithm::State;
 use crate::clock::{Now, Time};
 use crate::store::bucket::Fingerprint;
 
-/// How long what says nothing is kept: a second, or a day under a given clock, as on Redis.
 const MARGIN_US: u64 = 1_000_000;
 const GIVEN_MARGIN_US: u64 = 86_400_000_000;
+
+/// How long what says nothing is kept, in microseconds: a second, or a day under a given clock, as on Redis.
+pub(super) fn margin(time: Time) -> u64 {
+    if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US }
+}
 
 /// How many states are looked at to find one to evict. Of states that are equally likely to be met,
 /// the chance that all of so many belong to the tenth that owes most is 10^-12.
@@ -43,8 +46,7 @@ impl Tables {
 #[repr(C)]
 pub(super) struct Table {
     pub slots: Slots,
-    /// Until when keys are refused, under any policy.
-    blocks: BTreeMap<Fingerprint, u64>,
+    pub blocks: Blocks,
     /// Where the next search for something to evict begins.
     cursor: usize,
     /// How many were evicted since the whole table was swept.
@@ -97,25 +99,11 @@ impl Table {
         !bounds.are_reached() || matches!(self.sample(now, bounds), Sample::Forgotten)
     }
 
-    pub fn block(&mut self, key: Fingerprint, end: u64) {
-        self.blocks.insert(key, end);
-    }
-
-    /// Lifts a block; true when there was one.
-    pub fn unblock(&mut self, key: Fingerprint) -> bool {
-        self.blocks.remove(&key).is_some()
-    }
-
-    /// Until when a key is blocked.
-    pub fn blocked(&self, key: Fingerprint, now: Now) -> Option<u64> {
-        self.blocks.get(&key).copied().filter(|&end| end > now.steady)
-    }
-
     /// Before a table grows it drops what says nothing any more: the work is paid by the inserts
     /// since the last time, and no thread is needed. What is so much longer kept than it must be, a clock
     /// that steps back still finds.
     fn make_room(&mut self, time: Time, now: Now, bounds: &Bounds) {
-        let margin = if time.given().is_some() { GIVEN_MARGIN_US } else { MARGIN_US };
+        let margin = margin(time);
         let before = Now { steady: now.steady.saturating_sub(margin), wall: now.wall.saturating_sub(margin) };
         let forgotten = self.sweep(before, bounds);
         // Else the next sweep would come too soon to be paid for.

@@ -50,8 +50,9 @@ pub(crate) struct RedisStore {
     stand_ins: [Arc<MemoryStore>; 2],
 }
 
-/// How many keys are kept for the time when the server does not decide.
-const STAND_IN_KEYS: usize = 100_000;
+/// How many buckets are kept for the time when the server does not decide: two for a key and limit, see
+/// `limiter::instead`.
+const STAND_IN_KEYS: usize = 200_000;
 
 /// A request that is answered later, and when it was sent.
 struct Prepared {
