@@ -47,6 +47,11 @@ class Server:
         self._process.wait()
         self._process = None
 
+    def pid(self) -> int:
+        """Its process, for another that freezes it."""
+        assert self._process
+        return self._process.pid
+
     def freeze(self) -> None:
         """Stop it where it stands: the kernel still takes connections for it."""
         assert self._process
