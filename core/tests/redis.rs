@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::relay::Relay;
+use common::relay::{Manner, Relay};
 use common::server::Server;
 use common::{fresh_prefix, limiter, raw, redis_store, server};
 use mirab::{ErrorKind, Limiter, OnStoreFailure, Policy, Store};
@@ -124,6 +124,25 @@ fn a_server_that_takes_everything_and_says_nothing_costs_the_deadline() {
     let later: Vec<Duration> = (0..4).map(|_| ask()).collect();
     assert!(later.iter().all(|&took| took < Duration::from_millis(500)), "{later:?}");
     assert!(later.iter().min() < Some(&Duration::from_millis(25)), "{later:?}");
+}
+
+#[test]
+fn who_comes_while_the_first_connection_is_made_waits_for_it() {
+    let relay = Relay::to(&server());
+    relay.set(Manner::Slow(Duration::from_millis(400)));
+    let store = Store::open(&relay.uri("&timeout_ms=50&connect_timeout_ms=9000")).unwrap();
+    let policy = Policy::parse("8/hour").unwrap();
+    let limiter = Limiter::builder(policy).store(store).on_store_failure(OnStoreFailure::Raise);
+    let limiter = limiter.build().unwrap();
+    thread::scope(|scope| {
+        for place in 0..8 {
+            let limiter = &limiter;
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(place * 5));
+                assert!(limiter.acquire("k", 1).unwrap().allowed());
+            });
+        }
+    });
 }
 
 #[test]

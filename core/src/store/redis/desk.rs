@@ -45,8 +45,7 @@ struct Inner {
     is_connecting: bool,
     /// From when on one more connection may be tried, after it could not be had.
     more_from: Option<Instant>,
-    /// Whether this process has tried to connect: only its first try may take longer.
-    has_tried: bool,
+    first: First,
     waiting: VecDeque<Arc<Caller>>,
     circuit: Circuit,
 }
@@ -150,7 +149,11 @@ impl Desk {
 
     fn patience(&self, inner: &Inner) -> Duration {
         let Settings { timeout, connect_timeout, .. } = self.settings;
-        if inner.has_tried { timeout } else { timeout.max(connect_timeout) }
+        timeout.max(match inner.first {
+            First::Untried => connect_timeout,
+            First::Begun(begun) => connect_timeout.saturating_sub(begun.elapsed()),
+            First::Over => Duration::ZERO,
+        })
     }
 
     /// Leads: a round trip for those who wait, and their answers.
@@ -273,11 +276,12 @@ impl Desk {
         self: &Arc<Self>,
         then: impl FnOnce(std::result::Result<Link, Lost>) + Send + 'static,
     ) -> bool {
-        self.lock().has_tried = true;
+        self.lock().first.begin();
         let desk = Arc::clone(self);
         let started = spawn(move || {
             let link = Link::open(&desk.settings, desk.connect_deadline());
             let mut inner = desk.lock();
+            inner.first = First::Over;
             match &link {
                 Ok(_) => inner.circuit.found(),
                 Err(lost) => inner.circuit.not_found(Instant::now(), lost.error(&desk.settings, false)),
@@ -301,7 +305,8 @@ impl Desk {
         if inner.is_connecting {
             return;
         }
-        (inner.is_connecting, inner.has_tried) = (true, true);
+        inner.is_connecting = true;
+        inner.first.begin();
         let (desk, generation) = (Arc::clone(self), inner.generation);
         let started = spawn(move || {
             let link = Link::open(&desk.settings, desk.connect_deadline());
@@ -319,7 +324,7 @@ impl Desk {
         if inner.generation != generation {
             return;
         }
-        inner.is_connecting = false;
+        (inner.is_connecting, inner.first) = (false, First::Over);
         match link {
             Ok(link) => {
                 inner.circuit.found();
@@ -351,6 +356,23 @@ impl Desk {
     }
 }
 
+/// The first connection of a process, which alone may take longer: a worker's first requests should not be
+/// decided beside the store.
+#[derive(Clone, Copy)]
+enum First {
+    Untried,
+    Begun(Instant),
+    Over,
+}
+
+impl First {
+    fn begin(&mut self) {
+        if let Self::Untried = self {
+            *self = Self::Begun(Instant::now());
+        }
+    }
+}
+
 impl Inner {
     fn new() -> Self {
         Self {
@@ -360,7 +382,7 @@ impl Inner {
             open: Vec::new(),
             is_connecting: false,
             more_from: None,
-            has_tried: false,
+            first: First::Untried,
             waiting: VecDeque::new(),
             circuit: Circuit::new(),
         }
