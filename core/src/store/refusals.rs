@@ -22,9 +22,9 @@ use crate::receipt::Lease;
 const ASKED_AGAIN_US: u64 = 900_000;
 const BELIEVED_US: u64 = 1_000_000;
 
-/// Sets that a key may fall into, and refusals that each holds; a power of two.
+/// Sets that a key may fall into, a power of two, and refusals that each holds: 98 304 in all.
 const SETS: usize = 1024;
-const IN_A_SET: usize = 8;
+const IN_A_SET: usize = 96;
 
 pub(super) struct Refusals {
     sets: Box<[Mutex<Set>]>,
@@ -67,7 +67,10 @@ impl Refusals {
         let refusal = Refusal { key, buckets, cost: request.cost, seen, at, sent, received, is_asked };
         let lasts = refusal.refuses(request, at);
         let Set { refusals, forgotten } = &mut *fork::lock(self.set(key));
-        refusals.retain(|other| other.buckets != buckets);
+        // With what is not believed any more a set that was large for a while becomes small again.
+        refusals.retain(|other| {
+            other.buckets != buckets && received.saturating_sub(other.sent) < BELIEVED_US
+        });
         if lasts && sent > *forgotten {
             if refusals.len() == IN_A_SET {
                 refusals.remove(0);
