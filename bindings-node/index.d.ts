@@ -73,13 +73,13 @@ export interface Health {
   readonly circuit: 'closed' | 'open' | 'trial';
   /** How often it went from closed to open. */
   readonly opened: number;
-  /** What failed last. */
-  readonly lastError: { readonly kind: MirabErrorKind; readonly message: string } | undefined;
+  /** What failed last, and how long ago. */
+  readonly lastError: { readonly kind: MirabErrorKind; readonly message: string; readonly ageMs: number } | undefined;
   readonly serverVersion: string | undefined;
   /** What the server does when its memory is full. */
   readonly maxmemoryPolicy: string | undefined;
-  /** Whether it would then drop keys of limiters, whose owners so have all their room back. */
-  readonly mayDropKeys: boolean;
+  /** Whether it would then drop keys of limiters, whose owners so have all their room back; undefined when it did not say. */
+  readonly mayDropKeys: boolean | undefined;
   /** How far the server's clock is ahead of this process's. */
   readonly clockAheadMs: number | undefined;
   /** The layout of the state that this release writes. */

@@ -473,7 +473,7 @@ typedef struct mirab_health {
     bool ok;
     /**
      * Whether the server has a limit of memory and would then drop the keys of limiters, which
-     * gives their owners all their room back.
+     * gives their owners all their room back. Only known where `maxmemory_policy` isn't empty.
      */
     bool may_drop_keys;
     uint8_t _reserved_flags[2];
@@ -511,7 +511,11 @@ typedef struct mirab_health {
      * What failed last; `MIRAB_OK` and no message when nothing has.
      */
     struct mirab_error last_error;
-    uint64_t _reserved[17];
+    /**
+     * How long ago that was; 0 when nothing has failed.
+     */
+    uint64_t last_error_age_us;
+    uint64_t _reserved[16];
 } mirab_health;
 
 #ifdef __cplusplus

@@ -29,7 +29,7 @@ pub struct mirab_health {
     /// Whether the store answered just now, and is asked.
     pub ok: bool,
     /// Whether the server has a limit of memory and would then drop the keys of limiters, which
-    /// gives their owners all their room back.
+    /// gives their owners all their room back. Only known where `maxmemory_policy` isn't empty.
     pub may_drop_keys: bool,
     #[doc(hidden)]
     pub _reserved_flags: [u8; 2],
@@ -51,8 +51,10 @@ pub struct mirab_health {
     pub store: [c_char; MIRAB_HEALTH_STORE_SIZE],
     /// What failed last; `MIRAB_OK` and no message when nothing has.
     pub last_error: mirab_error,
+    /// How long ago that was; 0 when nothing has failed.
+    pub last_error_age_us: u64,
     #[doc(hidden)]
-    pub _reserved: [u64; 17],
+    pub _reserved: [u64; 16],
 }
 
 const _: () = assert!(size_of::<mirab_health>() == 1024);
@@ -62,7 +64,7 @@ impl From<Health> for mirab_health {
         let last_error = health.last_error.map(|(kind, text)| mirab_error::of(kind, &text));
         Self {
             ok: health.ok,
-            may_drop_keys: health.may_drop_keys,
+            may_drop_keys: health.may_drop_keys.unwrap_or_default(),
             _reserved_flags: [0; 2],
             layout: health.layout,
             opened: health.opened,
@@ -72,7 +74,8 @@ impl From<Health> for mirab_health {
             maxmemory_policy: fixed(&health.maxmemory_policy.unwrap_or_default()),
             store: fixed(&health.store),
             last_error: last_error.unwrap_or_default(),
-            _reserved: [0; 17],
+            last_error_age_us: health.last_error_age.map_or(0, |age| age.as_micros() as u64),
+            _reserved: [0; 16],
         }
     }
 }

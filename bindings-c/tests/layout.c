@@ -54,7 +54,8 @@ AT(mirab_health, server_version, 56);
 AT(mirab_health, maxmemory_policy, 88);
 AT(mirab_health, store, 120);
 AT(mirab_health, last_error, 376);
-AT(mirab_health, _reserved, 888);
+AT(mirab_health, last_error_age_us, 888);
+AT(mirab_health, _reserved, 896);
 
 _Static_assert(sizeof(mirab_error) == 512, "mirab_error changed its size");
 AT(mirab_error, code, 0);

@@ -134,7 +134,7 @@ static mirab_health health_of(const mirab_limiter *limiter) {
     mirab_health health;
     memset(&health, 0x55, sizeof health);
     CHECK_OK(mirab_limiter_health(limiter, &error, &health));
-    for (size_t i = 0; i < 17; i++) CHECK_NUMBER(health._reserved[i], 0);
+    for (size_t i = 0; i < 16; i++) CHECK_NUMBER(health._reserved[i], 0);
     CHECK(health._reserved_flags[0] == 0 && health._reserved_flags[1] == 0);
     CHECK_NUMBER(health.layout, 1);
     return health;

@@ -23,6 +23,7 @@ impl IntoJs for Report {
             context.give(health.may_drop_keys)?,
             context.give(health.clock_ahead_us.map(|us| us as f64))?,
             context.give(f64::from(health.layout))?,
+            context.give(health.last_error_age.map(|age| age.as_secs_f64() * 1e3))?,
         ];
         context.give(fields.to_vec())
     }

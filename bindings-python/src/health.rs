@@ -16,13 +16,15 @@ pub struct PyHealth {
     opened: u64,
     /// What failed last, as its kind and its text; None when nothing has.
     last_error: Option<(&'static str, String)>,
+    /// Seconds since that; None when nothing has failed.
+    last_error_age: Option<f64>,
     /// The server's version; None for a store in this process, and when it didn't say.
     server_version: Option<String>,
     /// What the server does when its memory is full; None when it didn't say.
     maxmemory_policy: Option<String>,
     /// Whether the server has a limit of memory and would then drop the keys of limiters, which gives
-    /// their owners all their room back.
-    may_drop_keys: bool,
+    /// their owners all their room back; None when it didn't say.
+    may_drop_keys: Option<bool>,
     /// Seconds that the server's clock is ahead of this process's, to half a round trip; negative when it is
     /// behind, None when there is none or it didn't say.
     clock_ahead: Option<f64>,
@@ -40,6 +42,7 @@ impl From<Health> for PyHealth {
             circuit,
             opened,
             last_error: health.last_error.map(|(kind, text)| (kind.name(), text)),
+            last_error_age: health.last_error_age.map(|age| age.as_secs_f64()),
             server_version,
             maxmemory_policy,
             may_drop_keys,
@@ -51,9 +54,21 @@ impl From<Health> for PyHealth {
 
 #[pymethods]
 impl PyHealth {
-    fn __repr__(&self) -> String {
-        let Self { store, circuit, opened, .. } = self;
-        let ok = if self.ok { "True" } else { "False" };
-        format!("Health(store={store:?}, ok={ok}, circuit={circuit:?}, opened={opened})")
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        const FIELDS: [&str; 10] = [
+            "store",
+            "ok",
+            "circuit",
+            "opened",
+            "last_error",
+            "last_error_age",
+            "server_version",
+            "maxmemory_policy",
+            "may_drop_keys",
+            "clock_ahead",
+        ];
+        let shown = |&name: &&str| Ok(format!("{name}={}", slf.getattr(name)?.repr()?));
+        let fields = FIELDS.iter().map(shown).collect::<PyResult<Vec<_>>>()?;
+        Ok(format!("Health({})", fields.join(", ")))
     }
 }

@@ -1,6 +1,7 @@
 //! How a store is: what an operator asks first.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::ErrorKind;
 
@@ -19,13 +20,15 @@ pub struct Health {
     pub opened: u64,
     /// What failed last, as its kind and its text; none when nothing has.
     pub last_error: Option<(ErrorKind, String)>,
+    /// How long ago that was.
+    pub last_error_age: Option<Duration>,
     /// The server's version, such as `7.0.15`; none for a store in this process, and when it did not say.
     pub server_version: Option<String>,
     /// What the server does when its memory is full; none when it did not say.
     pub maxmemory_policy: Option<String>,
     /// Whether the server has a limit of memory and would then drop the keys of limiters, which gives
-    /// their owners all their room back.
-    pub may_drop_keys: bool,
+    /// their owners all their room back; none when it did not say.
+    pub may_drop_keys: Option<bool>,
     /// How far the server's clock is ahead of this process's, in microseconds, to half a round trip.
     pub clock_ahead_us: Option<i64>,
     /// The layout of the state that this release writes.
@@ -60,9 +63,10 @@ impl Health {
             circuit: "closed",
             opened: 0,
             last_error: None,
+            last_error_age: None,
             server_version: None,
             maxmemory_policy: None,
-            may_drop_keys: false,
+            may_drop_keys: Some(false),
             clock_ahead_us: None,
             layout: LAYOUT,
         }

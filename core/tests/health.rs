@@ -46,7 +46,7 @@ fn it_warns_of_a_server_that_would_drop_keys() {
         server.tell(&["CONFIG", "SET", "maxmemory-policy", policy]);
         let health = limiter.health().unwrap();
         assert_eq!(health.maxmemory_policy.as_deref(), Some(policy));
-        assert_eq!(health.may_drop_keys, drops, "{policy} of {bytes}");
+        assert_eq!(health.may_drop_keys, Some(drops), "{policy} of {bytes}");
     }
 }
 
@@ -112,4 +112,68 @@ fn it_says_what_failed_and_changes_are_news_once() {
     assert!(health.ok && health.circuit == "closed" && health.opened == 1, "{health:?}");
     let news = limiter.take_news();
     assert!(news.len() == 1 && !news[0].is_error && news[0].text.contains("decides again"), "{news:?}");
+}
+
+#[test]
+fn who_must_know_is_answered_by_the_server_though_it_was_away() {
+    let mut server = Server::start(&[]);
+    let uri = server.uri("&timeout_ms=5000");
+    let builder = Limiter::builder(Policy::parse("3/day").unwrap()).store(Store::open(&uri).unwrap());
+    let limiter = builder.build().unwrap();
+    for look in [
+        |limiter: &Limiter| limiter.reset("k").unwrap(),
+        |limiter: &Limiter| limiter.block("other", Duration::from_secs(1)).unwrap(),
+        |limiter: &Limiter| assert!(limiter.health().unwrap().ok),
+    ] {
+        server.kill();
+        while limiter.health().unwrap().circuit != "open" {
+            assert!(limiter.acquire("k", 1).unwrap().degraded());
+        }
+        let health = limiter.health().unwrap();
+        assert!(!health.ok && health.last_error.is_some(), "{health:?}");
+        assert!(health.last_error_age.is_some_and(|age| age < Duration::from_secs(60)));
+        assert_eq!(health.may_drop_keys, None, "nobody said");
+        server.run();
+        look(&limiter);
+        assert!(!limiter.acquire("k", 1).unwrap().degraded());
+    }
+}
+
+#[test]
+fn a_value_of_others_is_told_once_and_named() {
+    let server = Server::start(&[]);
+    let limiter = open(&format!("redis://{}?timeout_ms=5000&prefix=p", server.address()));
+    for key in ["a", "b"] {
+        server.tell(&["SET", &format!("p1:{{{key}}}t3/864000"), "hello"]);
+        for _ in 0..9 {
+            assert_eq!(limiter.acquire(key, 1).unwrap_err().kind(), ErrorKind::StoreCorrupt);
+        }
+    }
+    assert!(limiter.acquire("c", 1).unwrap().allowed());
+    let news = limiter.take_news();
+    assert!(news.len() == 1 && news[0].is_error && news[0].text.contains("p1:{a}t3/864000"), "{news:?}");
+    let health = limiter.health().unwrap();
+    assert!(health.ok && health.circuit == "closed", "{health:?}");
+    assert!(health.last_error.is_some_and(|(_, text)| text.contains("p1:{b}t3/864000")));
+}
+
+#[test]
+fn a_right_that_one_limit_lacks_is_an_outage_for_all_on_that_uri() {
+    let server = Server::start(&[]);
+    let rights = ["~*", "resetchannels", "-@all", "+evalsha", "+eval", "+time", "+get", "+set", "+del"];
+    server.tell(&[&["ACL", "SETUSER", "few", "on", ">pw"][..], &rights].concat());
+    let uri = server.uri_as("few:pw@", "&timeout_ms=5000");
+    let limiter = |policy, uri: &str| {
+        let builder = Limiter::builder(Policy::parse(policy).unwrap()).store(Store::open(uri).unwrap());
+        builder.build().unwrap()
+    };
+    let (few, other) = (limiter("sliding_log: 9/day", &uri), limiter("9/day", &uri));
+    let apart = limiter("9/day", &format!("{uri}&pool=3"));
+    (0..9).for_each(|_| assert!(few.acquire("k", 1).unwrap().degraded()));
+    assert!(other.acquire("k", 1).unwrap().degraded());
+    assert!(!apart.acquire("k", 1).unwrap().degraded());
+    let news = other.take_news();
+    assert!(news.len() == 1 && news[0].is_error, "{news:?}");
+    let last = other.health().unwrap().last_error.unwrap();
+    assert_eq!(last.0, ErrorKind::StoreDenied, "{last:?}");
 }

@@ -13,7 +13,9 @@ RUNBOOK = (ROOT / "docs/runbook.md").read_text()
 QUOTED = [
     *re.findall(r"^\| `([^`]+)`(?: …)? \| ", RUNBOOK.split("## What the log says")[1].split("##")[0], re.MULTILINE),
     "is not asked any more until it answers again:",
-    "decides again, after",
+    "decides again; it was away for",
+    "comes and goes; the next word is when it has decided for",
+    "holds what is not this library's:",
 ]
 SAID = "\n".join(path.read_text() for path in sorted((ROOT / "core/src/store/redis").glob("*.rs")))
 

@@ -470,6 +470,10 @@ class Health:
         """What failed last, as its kind and its text; None when nothing has."""
 
     @property
+    def last_error_age(self) -> float | None:
+        """Seconds since that; None when nothing has failed."""
+
+    @property
     def server_version(self) -> str | None:
         """The server's version; None for a store in this process, and when it didn't say."""
 
@@ -478,10 +482,10 @@ class Health:
         """What the server does when its memory is full; None when it didn't say."""
 
     @property
-    def may_drop_keys(self) -> bool:
+    def may_drop_keys(self) -> bool | None:
         """Whether the server has a limit of memory and would then drop the keys of limiters.
 
-        That gives their owners all their room back.
+        That gives their owners all their room back. None when it didn't say: see the rights that it takes.
         """
 
     @property

@@ -86,6 +86,9 @@ impl Store {
     /// Passwords never show in an error.
     pub fn open(uri: &str) -> Result<Self> {
         let (scheme, rest) = uri.split_once(':').unwrap_or((uri, ""));
+        if scheme.bytes().any(|byte| byte.is_ascii_uppercase()) && uri.contains(':') {
+            return Self::open(&format!("{}:{rest}", scheme.to_ascii_lowercase()));
+        }
         match scheme {
             "memory" => memory::open(rest).map(Backend::Memory).map(Self),
             #[cfg(feature = "redis")]
@@ -112,7 +115,7 @@ impl Store {
                     ErrorKind::InvalidUri,
                     format!(
                         "a store of scheme {scheme:?}: it must be memory:, redis://HOST, rediss://HOST or \
-                         redis+unix:///PATH"
+                         redis+unix:///PATH (valkey does for redis)"
                     ),
                 ))
             }
@@ -326,17 +329,12 @@ mod tests {
         let kind = |uri| Store::open(uri).unwrap_err().kind();
         assert_eq!(kind("shm:web"), ErrorKind::Unsupported);
         assert_eq!(kind("redis+sentinel://h"), ErrorKind::Unsupported);
-        for uri in [
-            "",
-            "mongodb://h",
-            "127.0.0.1:6379",
-            "Memory:",
-            "memory:a b",
-            "memory:?max=3",
-            "memory:web?max_keys=0",
-        ] {
+        for uri in
+            ["", "mongodb://h", "127.0.0.1:6379", "memory:a b", "memory:?max=3", "memory:web?max_keys=0"]
+        {
             assert_eq!(kind(uri), ErrorKind::InvalidUri, "{uri}");
         }
+        assert!(Store::open("Memory:").is_ok() && Store::open("REDIS://127.0.0.1:1").is_ok());
         let without_scheme = Store::open("hunter2@127.0.0.1:6379").unwrap_err().to_string();
         assert!(!without_scheme.contains("hunter2"), "{without_scheme}");
     }

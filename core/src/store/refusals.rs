@@ -68,9 +68,8 @@ impl Refusals {
         let lasts = refusal.refuses(request, at);
         let Set { refusals, forgotten } = &mut *fork::lock(self.set(key));
         // With what is not believed any more a set that was large for a while becomes small again.
-        refusals.retain(|other| {
-            other.buckets != buckets && received.saturating_sub(other.sent) < BELIEVED_US
-        });
+        refusals
+            .retain(|other| other.buckets != buckets && received.saturating_sub(other.sent) < BELIEVED_US);
         if lasts && sent > *forgotten {
             if refusals.len() == IN_A_SET {
                 refusals.remove(0);

@@ -25,7 +25,7 @@ fn what_was_not_answered_is_never_sent_again() {
     let (mut answered, mut lost, mut unsent) = (0, 0, 0);
     let mut ask = |key: &str| match limiter.acquire(key, 1) {
         Ok(_) => answered += 1,
-        Err(error) if error.to_string().contains("may have happened") => {
+        Err(error) if error.to_string().contains("may have been done") => {
             assert_eq!(error.kind(), ErrorKind::StoreTimeout);
             lost += 1;
         }

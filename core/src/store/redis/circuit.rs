@@ -19,6 +19,9 @@ const LONGEST_PROBE: Duration = Duration::from_secs(1);
 /// A server that fails again so soon has not been well in between, and an operator is told that once.
 const WELL: Duration = Duration::from_secs(10);
 
+/// So many failures within that time, though others are decided between them, are told as well.
+const STRAY: u32 = 20;
+
 /// How much news is kept for one who never takes it; then the oldest goes.
 const MOST_NEWS: usize = 16;
 
@@ -47,16 +50,20 @@ pub(super) enum Leave {
 pub(super) struct Circuit {
     state: State,
     failures: u32,
-    /// What failed last.
-    pub reason: Option<Error>,
+    /// What failed last, and when.
+    pub reason: Option<(Error, Instant)>,
     /// The error of those who are not let through meanwhile: made once, since they are many.
     refusal: Option<Error>,
     /// How often it opened.
     pub opened: u64,
     since: Option<Instant>,
-    /// Since when it is closed again, and whether an operator knows that it comes and goes.
+    /// Since when it is closed again, or has not failed, and whether an operator knows that it comes and goes.
     closed: Option<Instant>,
     comes_and_goes: bool,
+    /// Failures that opened nothing, and since when they are counted.
+    stray: (u32, Option<Instant>),
+    /// Whether an operator was told of a value that is not ours.
+    told_corrupt: bool,
     /// What an operator should know: each change of state, once.
     news: VecDeque<News>,
 }
@@ -72,6 +79,8 @@ impl Circuit {
             since: None,
             closed: None,
             comes_and_goes: false,
+            stray: (0, None),
+            told_corrupt: false,
             news: VecDeque::new(),
         }
     }
@@ -148,8 +157,41 @@ impl Circuit {
     }
 
     fn announce_return(&mut self) {
-        let away = self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
-        self.announce(false, format!("decides again, after {:.1} s", away.as_secs_f64()));
+        let until = self.closed.unwrap_or_else(Instant::now);
+        let away = self.since.take().map_or(Duration::ZERO, |since| until.saturating_duration_since(since));
+        self.announce(false, format!("decides again; it was away for {:.1} s", away.as_secs_f64()));
+    }
+
+    /// A failure that opens nothing is told when it is one of many.
+    fn failed_now_and_then(&mut self, now: Instant) {
+        let (count, since) = self.stray;
+        let is_new = since.is_none_or(|since| now.saturating_duration_since(since) >= WELL);
+        self.stray = if is_new { (1, Some(now)) } else { (count + 1, since) };
+        if self.comes_and_goes {
+            self.closed = Some(now);
+        } else if self.stray.0 >= STRAY {
+            (self.closed, self.since) = (Some(now), since);
+            self.announce_flapping();
+        }
+    }
+
+    fn announce_flapping(&mut self) {
+        self.comes_and_goes = true;
+        let (well, reason) = (WELL.as_secs(), self.reason_text());
+        let text = format!("comes and goes; the next word is when it has decided for {well} s: {reason}");
+        self.announce(true, text);
+    }
+
+    fn reason_text(&self) -> String {
+        self.reason.as_ref().map_or_else(String::new, |(reason, _)| reason.to_string())
+    }
+
+    /// A key holds a value that is not ours, which opens nothing and is told the first time.
+    pub fn found_corrupt(&mut self, reason: Error) {
+        if !std::mem::replace(&mut self.told_corrupt, true) {
+            self.announce(true, format!("holds what is not this library's: {reason}"));
+        }
+        self.reason = Some((reason, Instant::now()));
     }
 
     /// A probe has found the server, which is not yet to say that it decides.
@@ -170,10 +212,10 @@ impl Circuit {
     pub fn failed(&mut self, now: Instant, reason: Error) {
         let text = format!("not asked for a while after failures, the last: {reason}");
         self.refusal = Some(Error::new(reason.kind(), text));
-        self.reason = Some(reason);
+        self.reason = Some((reason, now));
         self.failures = self.failures.saturating_add(1);
         match self.state {
-            State::Closed if self.failures < FAILURES => {}
+            State::Closed if self.failures < FAILURES => self.failed_now_and_then(now),
             State::Closed => {
                 self.opened += 1;
                 self.announce_outage(now);
@@ -185,19 +227,13 @@ impl Circuit {
     }
 
     fn announce_outage(&mut self, now: Instant) {
-        let reason = self.reason.as_ref().map_or_else(String::new, Error::to_string);
         let is_soon = self.closed.is_some_and(|closed| now.saturating_duration_since(closed) < WELL);
         match (is_soon, self.comes_and_goes) {
             (true, true) => {}
-            (true, false) => {
-                self.comes_and_goes = true;
-                let well = WELL.as_secs();
-                let text =
-                    format!("comes and goes; the next word is when it has decided for {well} s: {reason}");
-                self.announce(true, text);
-            }
+            (true, false) => self.announce_flapping(),
             (false, _) => {
                 self.comes_and_goes = false;
+                let reason = self.reason_text();
                 self.announce(true, format!("is not asked any more until it answers again: {reason}"));
             }
         }
@@ -243,6 +279,23 @@ mod tests {
         circuit.succeeded();
         assert!(circuit.next_news().is_some_and(|it| !it.is_error && it.text.starts_with("decides again")));
         assert_eq!(circuit.next_news(), None);
+    }
+
+    #[test]
+    fn what_fails_now_and_then_is_told_too() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        let fail = |circuit: &mut Circuit, after: Duration| {
+            circuit.failed(now + after, late());
+            circuit.succeeded();
+        };
+        (0..40).for_each(|round| fail(&mut circuit, round * WELL / 10));
+        assert!(!circuit.has_news(), "one a second is told to nobody");
+        (0..40).for_each(|round| fail(&mut circuit, 100 * WELL + round * MS));
+        assert!(circuit.next_news().is_some_and(|it| it.is_error && it.text.starts_with("comes and goes")));
+        assert!(!circuit.has_news() && circuit.state == State::Closed);
+        circuit.closed = Instant::now().checked_sub(WELL);
+        circuit.succeeded();
+        assert!(circuit.next_news().is_some_and(|it| it.text.starts_with("decides again")));
     }
 
     #[test]

@@ -80,6 +80,22 @@ impl Desk {
             return Err(inner.circuit.refusal());
         }
         let deadline = deadline.unwrap_or_else(|| begun + self.patience(&inner));
+        self.wait(inner, ask, deadline)
+    }
+
+    /// Asks the server, also where it is known to be away: for an operator, who must know.
+    pub fn insist(self: &Arc<Self>, ask: Ask) -> Result<Reply> {
+        let inner = self.lock();
+        let deadline = Instant::now() + self.patience(&inner);
+        self.wait(inner, ask, deadline)
+    }
+
+    fn wait<'a>(
+        self: &'a Arc<Self>,
+        mut inner: MutexGuard<'a, Inner>,
+        ask: Ask,
+        deadline: Instant,
+    ) -> Result<Reply> {
         let caller = Arc::new(Caller { ask, deadline, answer: OnceLock::new(), wake: Condvar::new() });
         inner.waiting.push_back(Arc::clone(&caller));
         loop {
@@ -114,13 +130,25 @@ impl Desk {
         let news = inner.circuit.next_news();
         self.has_news.store(inner.circuit.has_news(), Ordering::Relaxed);
         news.map(|News { text, is_error }| News {
-            text: format!("the store {} {text}", self.settings),
+            // A reason begins with the address as well.
+            text: format!(
+                "the store {} {}",
+                self.settings,
+                text.replace(&format!("{}: ", self.settings), "")
+            ),
             is_error,
         })
     }
 
-    /// What the circuit is, what failed last, and how often it opened.
-    pub fn circuit(&self) -> (&'static str, Option<Error>, u64) {
+    /// A key holds a value that is not ours.
+    pub fn found_corrupt(&self, error: &Error) {
+        let mut inner = self.lock();
+        inner.circuit.found_corrupt(error.clone());
+        self.announce(&inner);
+    }
+
+    /// What the circuit is, what failed last and when, and how often it opened.
+    pub fn circuit(&self) -> (&'static str, Option<(Error, Instant)>, u64) {
         let inner = self.lock();
         (inner.circuit.state(), inner.circuit.reason.clone(), inner.circuit.opened)
     }

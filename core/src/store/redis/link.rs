@@ -281,10 +281,10 @@ impl Lost {
         let (kind, text) = match self {
             Self::Late if sent => (
                 ErrorKind::StoreTimeout,
-                "no answer within the deadline; the charge may have happened".into(),
+                "no answer within the deadline; what was asked may have been done".into(),
             ),
             Self::Late => {
-                (ErrorKind::StoreTimeout, "no connection within the deadline; nothing was charged".into())
+                (ErrorKind::StoreTimeout, "no connection within the deadline; nothing was asked".into())
             }
             Self::Io(error) => (ErrorKind::StoreUnavailable, error.to_string()),
             Self::Malformed(text) => (ErrorKind::StoreUnavailable, text.clone()),

@@ -301,7 +301,7 @@ impl RedisStore {
         script::time_arguments(&mut arguments, time);
         arguments.arg(for_us);
         let keys = packed(std::iter::once(self.block_key(key, time)));
-        self.ask(Ask::Script { program: Program::blocking(), keys, arguments }).map(|_| ())
+        self.insist(Ask::Script { program: Program::blocking(), keys, arguments }).map(|_| ())
     }
 
     pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
@@ -313,7 +313,7 @@ impl RedisStore {
     fn delete(&self, keys: impl IntoIterator<Item = String>) -> Result<()> {
         let mut command = Args::default();
         command.arg("DEL").args(&packed(keys));
-        self.ask(Ask::Plain(command)).map(|_| ())
+        self.insist(Ask::Plain(command)).map(|_| ())
     }
 
     /// What was refused to these keys may be admitted now.
@@ -329,7 +329,7 @@ impl RedisStore {
     pub fn health(&self) -> Health {
         let mut health = Health::local(&self.settings().to_string());
         let sent = local_us();
-        let asked = self.ask(Ask::Plain(wire::command(&[b"TIME"])));
+        let asked = self.insist(Ask::Plain(wire::command(&[b"TIME"])));
         let received = local_us();
         if let Ok(Reply::Texts(time)) = &asked
             && let [seconds, us] = time.as_slice()
@@ -345,7 +345,7 @@ impl RedisStore {
             if is_away {
                 return String::new();
             }
-            match self.ask(Ask::Plain(wire::command(&[b"INFO", section]))) {
+            match self.insist(Ask::Plain(wire::command(&[b"INFO", section]))) {
                 Ok(Reply::Text(text)) => text,
                 _ => String::new(),
             }
@@ -357,13 +357,14 @@ impl RedisStore {
         };
         health.server_version = of(&server, "valkey_version").or_else(|| of(&server, "redis_version"));
         health.maxmemory_policy = of(&memory, "maxmemory_policy");
-        let is_bounded = of(&memory, "maxmemory").is_some_and(|bytes| bytes != "0");
-        health.may_drop_keys =
-            is_bounded && health.maxmemory_policy.as_ref().is_some_and(|policy| policy != "noeviction");
+        let is_bounded = of(&memory, "maxmemory").map(|bytes| bytes != "0");
+        let drops = health.maxmemory_policy.as_ref().map(|policy| policy != "noeviction");
+        health.may_drop_keys = is_bounded.zip(drops).map(|(is_bounded, drops)| is_bounded && drops);
         let (circuit, last, opened) = self.desk.circuit();
         health.ok = asked.is_ok() && circuit != "open";
         (health.circuit, health.opened) = (circuit, opened);
-        health.last_error = last.map(|error| (error.kind(), error.to_string()));
+        health.last_error_age = last.as_ref().map(|(_, at)| at.elapsed());
+        health.last_error = last.map(|(error, _)| (error.kind(), error.to_string()));
         health
     }
 
@@ -401,7 +402,16 @@ impl RedisStore {
     }
 
     fn ask_by(&self, ask: Ask, deadline: Option<Instant>) -> Result<Reply> {
-        match self.desk.call(ask, deadline)? {
+        self.no_error(self.desk.call(ask, deadline)?)
+    }
+
+    /// Asks also where the server is known to be away: for an operator, who must know.
+    fn insist(&self, ask: Ask) -> Result<Reply> {
+        self.no_error(self.desk.insist(ask)?)
+    }
+
+    fn no_error(&self, reply: Reply) -> Result<Reply> {
+        match reply {
             Reply::Error(text) => Err(self.desk.error(&text)),
             reply => Ok(reply),
         }
@@ -409,13 +419,15 @@ impl RedisStore {
 
     fn corrupt(&self, key: Option<&String>) -> Error {
         let key = key.map_or("", String::as_str);
-        Error::new(
+        let error = Error::new(
             ErrorKind::StoreCorrupt,
             format!(
                 "the value under {key:?} on {} is not one that this library writes; it was left as it is",
                 self.settings()
             ),
-        )
+        );
+        self.desk.found_corrupt(&error);
+        error
     }
 
     fn unknown_answer(&self) -> Error {

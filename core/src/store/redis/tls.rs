@@ -227,9 +227,13 @@ fn config(tls: &Tls) -> io::Result<ClientConfig> {
             let chain = certificates(certificate, "tls_cert")?;
             let secret =
                 PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, "tls_key", &error))?;
-            builder
-                .with_client_auth_cert(chain, secret)
-                .map_err(|error| unusable(certificate, "tls_cert, with its tls_key", &error))
+            builder.with_client_auth_cert(chain, secret).map_err(|error| match error {
+                rustls::Error::InvalidCertificate(CertificateError::Other(_)) => {
+                    let why = "it must be an X.509 certificate of version 3 (openssl: -extfile)";
+                    unusable(certificate, "tls_cert", &why)
+                }
+                error => unusable(certificate, "tls_cert, with its tls_key", &error),
+            })
         }
         _ => Ok(builder.with_no_client_auth()),
     }
