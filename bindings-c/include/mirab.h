@@ -884,7 +884,7 @@ mirab_result mirab_limiter_acquire_many(const struct mirab_limiter *limiter,
 
 /**
  * As `mirab_limiter_acquire`, but sleeps until the request is admitted and due, at most
- * `timeout_us` (1 or more) microseconds. A refusal in the end is no failure: `out` gets the last decision,
+ * `timeout_us` microseconds; 0 asks once. A refusal in the end is no failure: `out` gets the last decision,
  * and at once when no wait helps or the promised instant lies beyond the timeout. An admitted
  * request of a leaky bucket has waited its `delay_us`, where that was within the timeout. Who
  * comes first among those who wait isn't promised. By a manual clock it advances the clock in
@@ -905,8 +905,9 @@ mirab_result mirab_limiter_wait(const struct mirab_limiter *limiter,
  * call does nothing, also after `mirab_limiter_commit`. Of its copies give back only one.
  * `out_units` may be NULL; it gets the units given back, of several limits the most: 0 when the
  * request was refused, took nothing, was settled before, or counts no more. Of a leaky bucket
- * only the last in the queue may leave, before its turn. When the store fails it is marked too:
- * nobody knows whether the store did it, and it must not be done twice.
+ * only the last in the queue may leave, before its turn. When the store didn't answer it is marked
+ * too: nobody knows whether the store did it, and it must not be done twice. After any other error
+ * it can be given back again.
  */
 MIRAB_MUST_USE
 mirab_result mirab_limiter_refund(const struct mirab_limiter *limiter,

@@ -1,6 +1,6 @@
 //! What comes after a decision: giving back, settling at another cost, returning leases.
 
-use mirab::{Error, ErrorKind, Time};
+use mirab::{Error, Time};
 
 use crate::decision::{Returned, mirab_decision};
 use crate::error::{mirab_error, mirab_result};
@@ -13,8 +13,9 @@ use crate::limiter::mirab_limiter;
 /// call does nothing, also after `mirab_limiter_commit`. Of its copies give back only one.
 /// `out_units` may be NULL; it gets the units given back, of several limits the most: 0 when the
 /// request was refused, took nothing, was settled before, or counts no more. Of a leaky bucket
-/// only the last in the queue may leave, before its turn. When the store fails it is marked too:
-/// nobody knows whether the store did it, and it must not be done twice.
+/// only the last in the queue may leave, before its turn. When the store didn't answer it is marked
+/// too: nobody knows whether the store did it, and it must not be done twice. After any other error
+/// it can be given back again.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mirab_limiter_refund(
@@ -114,8 +115,7 @@ pub unsafe extern "C" fn mirab_limiter_release(
 
 /// Marks it, unless it is certain that the store was never asked.
 fn settle<T>(returned: &Returned, answer: &Result<T, Error>) {
-    let kind = answer.as_ref().err().map(Error::kind);
-    if returned.is_open() && !matches!(kind, Some(ErrorKind::Closed | ErrorKind::InvalidArgument)) {
+    if returned.is_open() && answer.as_ref().err().is_none_or(Error::may_have_happened) {
         returned.mark_settled();
     }
 }

@@ -12,7 +12,7 @@ use crate::limiter::mirab_limiter;
 pub const MIRAB_FOREVER: i64 = i64::MAX;
 
 /// As `mirab_limiter_acquire`, but sleeps until the request is admitted and due, at most
-/// `timeout_us` (1 or more) microseconds. A refusal in the end is no failure: `out` gets the last decision,
+/// `timeout_us` microseconds; 0 asks once. A refusal in the end is no failure: `out` gets the last decision,
 /// and at once when no wait helps or the promised instant lies beyond the timeout. An admitted
 /// request of a leaky bucket has waited its `delay_us`, where that was within the timeout. Who
 /// comes first among those who wait isn't promised. By a manual clock it advances the clock in

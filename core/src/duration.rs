@@ -27,9 +27,27 @@ fn from_units(what: &str, value: f64, micros_per_unit: f64, unit: &str) -> Resul
     if micros >= 1.0 && micros <= crate::clock::MAX_TIME_US as f64 {
         return Ok(Duration::from_micros(micros as u64));
     }
+    // Without a hundred digits.
+    let value = if value.abs() < 1e16 { value.to_string() } else { format!("{value:e}") };
     Err(Error::argument(format!(
         "{what} of {value} {unit}: it must be at least one microsecond and at most 2^52 microseconds"
     )))
+}
+
+/// A timeout in seconds to the nearest microsecond; 0 asks once and waits for nobody.
+///
+/// # Errors
+/// As [`from_seconds`].
+pub fn timeout_from_seconds(what: &str, seconds: f64) -> Result<Duration> {
+    if seconds == 0.0 { Ok(Duration::ZERO) } else { from_seconds(what, seconds) }
+}
+
+/// A timeout in milliseconds, as [`timeout_from_seconds`].
+///
+/// # Errors
+/// As [`from_seconds`].
+pub fn timeout_from_millis(what: &str, millis: f64) -> Result<Duration> {
+    if millis == 0.0 { Ok(Duration::ZERO) } else { from_millis(what, millis) }
 }
 
 /// A duration to the nearest microsecond, at least one.
@@ -37,7 +55,9 @@ pub(crate) fn to_micros(what: &str, duration: Duration) -> Result<u64> {
     let micros = (duration.as_nanos() + 500) / 1000;
     match u64::try_from(micros) {
         Ok(micros) if micros >= 1 => Ok(micros),
-        _ => Err(Error::argument(format!("{what} of {duration:?}: it must be at least one microsecond"))),
+        _ => Err(Error::argument(format!(
+            "{what} of {duration:?}: it must be at least one microsecond and at most 2^64"
+        ))),
     }
 }
 
@@ -64,6 +84,9 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_an_error_that_names_it() {
+        assert!(from_seconds("per", 1e300).unwrap_err().to_string().starts_with("per of 1e300 seconds"));
+        assert_eq!(timeout_from_seconds("timeout", 0.0), Ok(Duration::ZERO));
+        assert!(timeout_from_millis("timeoutMs", -1.0).is_err());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 0.000_000_4, 1e10] {
             let error = from_seconds("per", bad).unwrap_err();
             assert!(error.to_string().starts_with(&format!("per of {bad} seconds")), "{error}");

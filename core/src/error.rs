@@ -1,5 +1,7 @@
 //! What can go wrong, in kinds whose names and numbers never change.
 
+mod shown;
+
 use std::fmt;
 
 /// The kind of an [`Error`]: stable names for programs, the same in every language.
@@ -88,6 +90,8 @@ impl fmt::Display for ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
+    /// Whether what was asked may have been done all the same.
+    is_doubtful: bool,
     message: Box<str>,
 }
 
@@ -96,8 +100,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// An error of `kind`; `message` names the value and what would be right.
+    ///
+    /// A message shows no password of a URI, no control characters, and at most some 1000 characters.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into().into_boxed_str() }
+        Self { kind, is_doubtful: false, message: shown::shown(message.into()).into_boxed_str() }
+    }
+
+    /// The error of something that was sent and not answered.
+    #[cfg(feature = "redis")]
+    pub(crate) fn doubtful(mut self) -> Self {
+        self.is_doubtful = true;
+        self
     }
 
     pub(crate) fn limit(message: impl Into<String>) -> Self {
@@ -115,6 +128,11 @@ impl Error {
 
     pub(crate) fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// Whether the store may have done what was asked, though nobody said so. It is never asked twice.
+    pub const fn may_have_happened(&self) -> bool {
+        self.is_doubtful
     }
 
     /// The kind, for programs.

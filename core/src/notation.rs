@@ -342,6 +342,7 @@ mod tests {
         }
         for (text, part) in [
             ("fixed_window: 10/month in Mars/Olympus", "no time zone \"Mars/Olympus\""),
+            ("fixed_window: 10/month in ../../etc/passwd", "no time zone \"../../etc/passwd\""),
             ("fixed_window: 10/month in", "at the end"),
             ("fixed_window: 10/2 months in UTC", "one day, one week or one month"),
             ("fixed_window: 10/hour in UTC", "one day, one week or one month"),

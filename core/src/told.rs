@@ -112,6 +112,14 @@ impl BareDecision {
     pub(crate) fn settle(&self) -> bool {
         self.held.compare_exchange(OPEN, SETTLED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
+
+    /// Marks it as not settled after all, where the store surely did nothing.
+    pub(crate) fn keep<T>(&self, settled: crate::Result<T>) -> crate::Result<T> {
+        if settled.as_ref().is_err_and(|error| !error.may_have_happened()) {
+            self.held.store(OPEN, Ordering::Release);
+        }
+        settled
+    }
 }
 
 /// A clone tells the same, but holds nothing that could be given back.

@@ -17,7 +17,7 @@ impl Limiter {
     /// It never fails for a refusal: the last decision is returned. At once when no wait helps, and when
     /// `retry_after` lies beyond the timeout. Else it sleeps `retry_after` (and an admitted leaky
     /// request's `delay`, where that is within the timeout), and asks again; no order among waiters is
-    /// promised. On a manual clock it advances the clock and takes no time.
+    /// promised. A timeout of 0 asks once. On a manual clock it advances the clock and takes no time.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire), and `closed` when it is closed meanwhile.
@@ -86,7 +86,7 @@ impl Waiter {
     ///
     /// # Errors
     /// As [`Limiter::acquire`], `closed` as soon as the limiter is, and `invalid_argument` for a timeout of
-    /// less than a microsecond.
+    /// less than a microsecond that is not 0.
     pub fn step(&mut self) -> Result<Step> {
         Ok(match self.step_bare()? {
             Step::Sleep(wait) => Step::Sleep(wait),
@@ -99,7 +99,7 @@ impl Waiter {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn step_bare(&mut self) -> Result<Step<BareDecision>> {
-        if let Some(timeout) = self.timeout {
+        if let Some(timeout) = self.timeout.filter(|timeout| !timeout.is_zero()) {
             duration::to_micros("timeout", timeout)?;
         }
         loop {

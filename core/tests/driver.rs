@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::relay::Relay;
 use common::server::Server;
 use common::turning::run;
-use common::{fresh_prefix, raw, redis_store, server};
+use common::{fresh_prefix, raw, redis_store, say, server};
 use mirab::{Driver, ErrorKind, Limiter, OnStoreFailure, Policy, Store, Time};
 
 fn limiter(policy: &str, store: Store) -> Limiter {
@@ -66,6 +66,51 @@ fn a_server_that_is_away_costs_the_deadline_and_then_nothing() {
         }
     }
     assert!(driver.acquire(&limiter, 11, b"k", 1, Time::STORE).is_err(), "nobody waits any more");
+}
+
+#[test]
+fn a_burst_beyond_what_a_deadline_holds_keeps_what_was_decided() {
+    let server = Server::start(&[]);
+    let uri = server.uri("&timeout_ms=100&connect_timeout_ms=5000");
+    let limiter = limiter("1000000/hour", Store::open(&uri).unwrap());
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    assert!(driver.acquire(&limiter, 0, b"k", 1, Time::STORE).unwrap().is_none());
+    assert!(run(&mut driver, 1)[&0].as_ref().unwrap().allowed());
+    let burst = 50_000;
+    for id in 1..=burst {
+        assert!(driver.acquire(&limiter, id, b"k", 1, Time::STORE).unwrap().is_none());
+    }
+    let answered = run(&mut driver, burst as usize);
+    let admitted = answered.values().filter(|it| it.as_ref().is_ok_and(|one| one.allowed())).count() as u64;
+    let errors: Vec<_> = answered.values().filter_map(|it| it.as_ref().err()).collect();
+    let doubtful = errors.iter().filter(|error| error.may_have_happened()).count() as u64;
+    say(format_args!("{admitted} of {burst} at once decided in time, {doubtful} sent in vain"));
+    assert!(admitted > 64, "{admitted}");
+    assert!(errors.iter().all(|error| error.kind() == ErrorKind::StoreTimeout));
+    assert_eq!(limiter.health().unwrap().circuit, "closed");
+    // What was answered was charged, and nothing else but what was on its way.
+    let used = limiter.peek("k", 1).unwrap().used();
+    assert!(used > admitted && used <= 1 + admitted + doubtful, "{used}");
+    assert!(doubtful <= 8 * 64, "{doubtful}");
+}
+
+#[test]
+fn a_loop_that_was_busy_gives_nobody_up() {
+    let server = Server::start(&[]);
+    let limiter =
+        limiter("5/hour", Store::open(&server.uri("&timeout_ms=100&connect_timeout_ms=5000")).unwrap());
+    let mut driver = Driver::new(&limiter).unwrap().unwrap();
+    assert!(driver.acquire(&limiter, 0, b"k", 1, Time::STORE).unwrap().is_none());
+    assert!(run(&mut driver, 1)[&0].as_ref().unwrap().allowed());
+    // Between asking and the first turn, and between that and the next.
+    for busy_before in [true, false] {
+        assert!(driver.acquire(&limiter, 1, b"k", 1, Time::STORE).unwrap().is_none());
+        if !busy_before {
+            driver.turn();
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(run(&mut driver, 1)[&1].as_ref().unwrap().allowed());
+    }
 }
 
 #[test]

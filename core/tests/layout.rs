@@ -176,6 +176,11 @@ fn a_foreign_value_is_an_error_for_that_key_only_and_stays() {
         ("w5/60", "1:2:3:4"),
         ("b5/60k6", "a:1"),
         ("b5/60k6", ""),
+        ("t5/60", "nan"),
+        ("l5/60q4", "0x10"),
+        ("f5/60", "nan00000000"),
+        ("w5/60", "1:nan:3"),
+        ("b5/60k6", "nan:1"),
         ("g5/60", "text"),
         ("c5/60", "text"),
     ] {
@@ -188,10 +193,21 @@ fn a_foreign_value_is_an_error_for_that_key_only_and_stays() {
         assert_eq!(keys, [key(id)], "nothing may be charged beside a value that is not ours");
         redis::cmd("DEL").arg(key(id)).exec(&mut raw()).unwrap();
     }
-    redis::cmd("SET").arg(key("!")).arg("soon").exec(&mut raw()).unwrap();
-    assert_eq!(limiter.acquire("k", 1).unwrap_err().kind(), ErrorKind::StoreCorrupt);
-    redis::cmd("DEL").arg(key("!")).exec(&mut raw()).unwrap();
-    for items in [&["x"][..], &["1"], &["1", "x", "1"], &["1", "5", "x"], &["x", "5", "1"]] {
+    for value in ["soon", "nan", "inf", "-1"] {
+        redis::cmd("SET").arg(key("!")).arg(value).exec(&mut raw()).unwrap();
+        assert_eq!(limiter.acquire("k", 1).unwrap_err().kind(), ErrorKind::StoreCorrupt, "{value}");
+        redis::cmd("DEL").arg(key("!")).exec(&mut raw()).unwrap();
+    }
+    for items in [
+        &["x"][..],
+        &["1"],
+        &["1", "nan", "nan"],
+        &["1", "5", "nan"],
+        &["inf", "5", "1"],
+        &["1", "x", "1"],
+        &["1", "5", "x"],
+        &["x", "5", "1"],
+    ] {
         redis::cmd("RPUSH").arg(key("g5/60")).arg(items).exec(&mut raw()).unwrap();
         let error = limiter.acquire("k", 1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreCorrupt, "{items:?}: {error}");

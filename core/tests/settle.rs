@@ -284,3 +284,33 @@ fn a_block_holds_while_the_store_is_away() {
     thread::sleep(over.retry_after().unwrap_or_default());
     assert!(limiter.acquire("over", 1).unwrap().allowed());
 }
+
+#[test]
+fn what_the_store_surely_did_not_do_can_be_given_back_again() {
+    let mut server = Server::start(&["--appendonly", "yes"]);
+    let store = Store::open(&server.uri("&timeout_ms=5000&connect_timeout_ms=5000")).unwrap();
+    let policy = Policy::parse("9/hour; concurrency: 9 for 1 hour").unwrap();
+    let limiter = Limiter::builder(policy).store(store).on_store_failure(OnStoreFailure::Raise);
+    let limiter = limiter.build().unwrap();
+    let [refunded, committed, released] = [(); 3].map(|()| limiter.acquire("k", 2).unwrap());
+    server.kill();
+    // The first may have been sent on a connection that is no more; then the server is known to be away.
+    while !limiter.peek("k", 1).is_err_and(|error| !error.may_have_happened()) {}
+    for _ in 0..3 {
+        let errors = [
+            limiter.refund(&refunded).unwrap_err(),
+            limiter.commit(&committed, 1).unwrap_err(),
+            limiter.release(&released).unwrap_err(),
+        ];
+        assert!(errors.iter().all(|error| !error.may_have_happened()), "{errors:?}");
+    }
+    server.run();
+    while limiter.peek("k", 1).is_err() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(limiter.peek("k", 1).unwrap().standings().nth(1).unwrap().remaining, 3);
+    assert_eq!((limiter.refund(&refunded), limiter.refund(&refunded)), (Ok(2), Ok(0)));
+    limiter.commit(&committed, 1).unwrap();
+    assert_eq!(limiter.refund(&committed), Ok(0));
+    assert_eq!(limiter.release(&released), Ok(1));
+}

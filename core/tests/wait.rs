@@ -91,6 +91,15 @@ fn many_wait_and_each_is_admitted_at_a_promised_instant() {
 }
 
 #[test]
+fn a_timeout_of_nothing_asks_once() {
+    for store in stores() {
+        let limiter = real("1/hour; concurrency: 1 for 1 hour", &store);
+        assert!(limiter.wait("k", 1, Some(Duration::ZERO)).unwrap().allowed());
+        assert!(!limiter.wait("k", 1, Some(Duration::ZERO)).unwrap().allowed());
+    }
+}
+
+#[test]
 fn a_timeout_is_kept_and_closing_wakes() {
     for store in stores() {
         let limiter = real("1/hour; concurrency: 1 for 1 hour", &store);
@@ -114,7 +123,7 @@ fn a_timeout_is_kept_and_closing_wakes() {
             limiter.close();
             assert_eq!(waiter.join().unwrap(), ErrorKind::Closed);
             assert_eq!(
-                limiter.wait("k", 1, Some(Duration::ZERO)).unwrap_err().kind(),
+                limiter.wait("k", 1, Some(Duration::from_nanos(1))).unwrap_err().kind(),
                 ErrorKind::InvalidArgument
             );
             assert!(begun.elapsed() < Duration::from_secs(1));

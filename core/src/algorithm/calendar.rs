@@ -41,6 +41,10 @@ impl Zone {
     /// The zone of that IANA name; none when there is no such.
     pub fn named(name: &str) -> Option<&'static Self> {
         static ZONES: Named<&'static Zone> = Named::new();
+        // No zone has a dot: a path would have.
+        if name.contains('.') {
+            return None;
+        }
         ZONES.with(|zones| {
             let rules = TimeZone::get(name).ok()?;
             let name: Box<str> = rules.iana_name()?.into();

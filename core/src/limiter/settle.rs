@@ -12,7 +12,8 @@ use crate::{Error, Result, key};
 impl Limiter {
     /// Gives back what an admitted decision of this limiter took, never above full; leases end with it.
     /// Returns the units given back, of several limits the most. It works once: 0 for a decision that
-    /// was refused, settled before, or has expired. Of a leaky bucket only the last in the queue may
+    /// was refused, settled before, or has expired; again after an error under which the store surely did
+    /// [nothing](Error::may_have_happened). Of a leaky bucket only the last in the queue may
     /// leave, before its turn.
     ///
     /// # Errors
@@ -27,7 +28,7 @@ impl Limiter {
     /// As [`refund`](Self::refund).
     pub fn refund_bare_at(&self, key: impl AsRef<[u8]>, decision: &BareDecision, time: Time) -> Result<u64> {
         match self.settle(decision)? {
-            Some(receipt) => self.refund_at(key, receipt, time),
+            Some(receipt) => self.or_nothing(decision.keep(self.give_units(key.as_ref(), receipt, time))),
             None => Ok(0),
         }
     }
@@ -38,9 +39,7 @@ impl Limiter {
     /// # Errors
     /// As [`refund`](Self::refund).
     pub fn refund_at(&self, key: impl AsRef<[u8]>, receipt: Receipt, time: Time) -> Result<u64> {
-        self.check_own(receipt)?;
-        let given = self.give_back(key.as_ref(), receipt, receipt.cost, |_| true, time)?;
-        Ok(given.into_iter().max().unwrap_or(0))
+        self.or_nothing(self.give_units(key.as_ref(), receipt, time))
     }
 
     /// Settles an admitted decision at a cost that is known only afterwards: less than it took is given
@@ -69,7 +68,9 @@ impl Limiter {
         self.check_open()?;
         key::check_cost(actual)?;
         match self.settle(decision)? {
-            Some(receipt) => self.commit_at(key, receipt, actual, time),
+            Some(receipt) => {
+                self.or_nothing(decision.keep(self.settle_at(key.as_ref(), receipt, actual, time)))
+            }
             None => Ok(()),
         }
     }
@@ -80,8 +81,12 @@ impl Limiter {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn commit_at(&self, key: impl AsRef<[u8]>, receipt: Receipt, actual: u64, time: Time) -> Result<()> {
+        self.or_nothing(self.settle_at(key.as_ref(), receipt, actual, time))
+    }
+
+    fn settle_at(&self, key: &[u8], receipt: Receipt, actual: u64, time: Time) -> Result<()> {
         self.check_open()?;
-        key::check(key.as_ref())?;
+        key::check(key)?;
         key::check_cost(actual)?;
         self.check_own(receipt)?;
         if receipt.cost == 0 {
@@ -89,17 +94,15 @@ impl Limiter {
         }
         let is_rate = |charge: &Charge<'_>| !charge.bucket.limit().is_concurrency();
         if actual <= receipt.cost {
-            return self.give_back(key.as_ref(), receipt, receipt.cost - actual, is_rate, time).map(|_| ());
+            return self.give_back(key, receipt, receipt.cost - actual, is_rate, time).map(|_| ());
         }
-        let mut group = self.inner.policy.group(key.as_ref(), actual - receipt.cost);
+        let mut group = self.inner.policy.group(key, actual - receipt.cost);
         group.charges.retain(|charge| is_rate(charge));
         if group.charges.is_empty() {
             return Ok(());
         }
         let outcomes = self.inner.store.decide(std::slice::from_ref(&group), Mode::Charge, time);
-        let charged =
-            outcomes.and_then(|outcomes| outcomes.into_iter().try_for_each(|outcome| outcome.map(|_| ())));
-        self.or_nothing(charged)
+        outcomes.and_then(|outcomes| outcomes.into_iter().try_for_each(|outcome| outcome.map(|_| ())))
     }
 
     /// Ends the leases that an admitted decision of this limiter took (`concurrency`); what its other
@@ -132,7 +135,7 @@ impl Limiter {
             return self.check_open().map(|()| 0);
         }
         let leases = |charge: &Charge<'_>| charge.bucket.limit().is_concurrency();
-        let given = self.give_back(key.as_ref(), receipt, receipt.cost, leases, time)?;
+        let given = self.or_nothing(self.give_back(key.as_ref(), receipt, receipt.cost, leases, time))?;
         Ok(given.into_iter().filter(|&units| units > 0).count() as u64)
     }
 
@@ -163,6 +166,12 @@ impl Limiter {
         ))
     }
 
+    fn give_units(&self, key: &[u8], receipt: Receipt, time: Time) -> Result<u64> {
+        self.check_own(receipt)?;
+        let given = self.give_back(key, receipt, receipt.cost, |_| true, time)?;
+        Ok(given.into_iter().max().unwrap_or(0))
+    }
+
     fn give_back(
         &self,
         key: &[u8],
@@ -178,8 +187,8 @@ impl Limiter {
         if units == 0 {
             return Ok(Given::new());
         }
-        let given = self.inner.store.refund(&Refund { charges: &group.charges, receipt, undo: false }, time);
-        let given = self.or_nothing(given)?;
+        let given =
+            self.inner.store.refund(&Refund { charges: &group.charges, receipt, undo: false }, time)?;
         self.inner.counters.refunded(given.iter().copied().max().unwrap_or(0));
         Ok(given)
     }

@@ -142,7 +142,7 @@ impl<'a> Scanner<'a> {
     #[cfg(feature = "calendar")]
     pub fn zone(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+' | '.');
         let name = &rest[..rest.find(|c| !allowed(c)).unwrap_or(rest.len())];
         self.last = self.at;
         self.at += name.len();

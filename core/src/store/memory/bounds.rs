@@ -42,8 +42,13 @@ impl FromStr for Settings {
     /// `max_keys=N&when_full=evict_least_indebted|refuse`
     fn from_str(query: &str) -> Result<Self> {
         let mut settings = Self::default();
+        let mut given = Vec::new();
         for parameter in query.split('&').filter(|it| !it.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            if given.contains(&name) {
+                return Err(invalid(name, value, "given once"));
+            }
+            given.push(name);
             match name {
                 "max_keys" => {
                     let number = value.parse().ok().filter(|number| (1..=1 << 32).contains(number));

@@ -3,6 +3,8 @@
 //! Of an address that is malformed nothing is shown but the scheme, since what is a password in it cannot
 //! be told.
 
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
@@ -62,11 +64,24 @@ const FORMS: &str = "write redis://[[USER]:PASSWORD@]HOST[:PORT][/DB] or redis+u
 
 fn credentials(who: &str) -> Parsed<(Option<String>, Option<String>)> {
     let (user, password) = who.split_once(':').unwrap_or((who, ""));
-    let decoded = |text: &str, why| match percent_decode_str(text).decode_utf8() {
-        Ok(text) => Ok((!text.is_empty()).then(|| text.into_owned())),
+    let decoded = |text, why| match decoded(text) {
+        Ok(text) => Ok((!text.is_empty()).then_some(text)),
         Err(_) => Err(why),
     };
-    Ok((decoded(user, "the user is not UTF-8")?, decoded(password, "the password is not UTF-8")?))
+    Ok((
+        decoded(user, "the user must be UTF-8, and a % in it is written %25")?,
+        decoded(password, "the password must be UTF-8, and a % in it is written %25")?,
+    ))
+}
+
+/// A part of a URI, its percent-encoded bytes decoded.
+pub(super) fn decoded(text: &str) -> Parsed<String> {
+    let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+    let mut parts = text.as_bytes().split(|&byte| byte == b'%').skip(1);
+    if parts.any(|part| !is_hex(part.first()) || !is_hex(part.get(1))) {
+        return Err("a % that begins no %XX is written %25");
+    }
+    percent_decode_str(text).decode_utf8().map(Cow::into_owned).map_err(|_| "it is not UTF-8")
 }
 
 fn tcp(place: &str, path: &str) -> Parsed<(Address, u32)> {
@@ -76,6 +91,9 @@ fn tcp(place: &str, path: &str) -> Parsed<(Address, u32)> {
     };
     if host.is_empty() {
         return Err("the host is missing");
+    }
+    if place.starts_with('[') && host.split('%').next().is_none_or(|it| it.parse::<Ipv6Addr>().is_err()) {
+        return Err("between [ ] stands an IPv6 address");
     }
     if host.contains(|byte: char| byte.is_whitespace() || byte.is_control()) {
         return Err("a host has no blanks");
@@ -98,11 +116,11 @@ fn unix(place: &str, path: &str) -> Parsed<(Address, u32)> {
     if !place.is_empty() {
         return Err("a socket has a path and no host");
     }
-    let path = percent_decode_str(path).decode_utf8().map_err(|_| "the path is not UTF-8")?;
+    let path = decoded(path).map_err(|_| "the path must be UTF-8, and a % in it is written %25")?;
     if path.len() < 2 {
         return Err("the path of the socket is missing");
     }
-    Ok((Address::Unix(path.as_ref().into()), 0))
+    Ok((Address::Unix(path.into()), 0))
 }
 
 pub(super) fn database(text: &str) -> Option<u32> {
@@ -194,8 +212,13 @@ mod tests {
             ("redis://h/-1", "the database"),
             ("redis://h/1/2", "the database"),
             ("redis://h/2147483648", "the database"),
-            ("redis://:%ff@h", "the password is not UTF-8"),
-            ("redis://%ff@h", "the user is not UTF-8"),
+            ("redis://:%ff@h", "the password must be UTF-8"),
+            ("redis://:p%@h", "%25"),
+            ("redis://u%zz:p@h", "%25"),
+            ("redis+unix:///tmp/%", "%25"),
+            ("redis://[::g]", "an IPv6 address"),
+            ("redis://[127.0.0.1]", "an IPv6 address"),
+            ("redis://%ff@h", "the user must be UTF-8"),
             ("rediss://h#insecure", "%23"),
             ("redis+unix://h/tmp/x", "no host"),
             ("redis+unix:///", "the path"),

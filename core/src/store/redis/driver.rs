@@ -1,7 +1,8 @@
 //! A store's requests in an event loop: nothing here waits. The loop watches two descriptors, calls back
 //! when they are ready or a time has come, and collects what was decided.
 //!
-//! What one turn of the loop asks is gathered, and goes out together. Connecting is done by a thread that
+//! What one turn of the loop asks is gathered, and goes out together; what the server could not answer by the
+//! deadline anyway is not sent, so that it charges for nothing. Connecting is done by a thread that
 //! lives as long as it takes and writes a byte to the second descriptor.
 
 use std::collections::VecDeque;
@@ -36,12 +37,20 @@ pub struct Watch {
     pub within: Option<Duration>,
 }
 
+/// How many flights are on their way at once: the server has something to do, and what waits is not sent in vain.
+const IN_THE_AIR: usize = 8;
+
+/// What is sent in a turn is sent a little later than its deadline was set.
+const SLACK: Duration = Duration::from_millis(2);
+
 /// One request, from when it was asked until it is answered.
 struct Waiting<T> {
     ask: Ask,
     prepared: Prepared,
-    asker: T,
-    deadline: Instant,
+    /// None when he has given up: then the answer is only read.
+    asker: Option<T>,
+    /// From the first turn on: as long as the loop is busy with other things, nobody waits for the store.
+    deadline: Option<Instant>,
     asked_again: bool,
 }
 
@@ -49,7 +58,14 @@ struct Waiting<T> {
 struct Flight<T> {
     command: Command,
     with_source: bool,
+    sent: Instant,
     waiting: Vec<Waiting<T>>,
+}
+
+impl<T> Waiting<T> {
+    fn is_late(&self, now: Instant) -> bool {
+        self.asker.is_some() && self.deadline.is_some_and(|deadline| deadline <= now)
+    }
 }
 
 pub(crate) struct Driver<T> {
@@ -132,8 +148,13 @@ impl<T> Driver<T> {
         }
         let near = crate::clock::resolve(time).wall;
         let (ask, prepared) = self.store.prepare(Prepared::new(policy, request, mode, time), near);
-        let deadline = Instant::now() + desk.patience_now();
-        self.gathered.push_back(Waiting { ask, prepared, asker, deadline, asked_again: false });
+        self.gathered.push_back(Waiting {
+            ask,
+            prepared,
+            asker: Some(asker),
+            deadline: None,
+            asked_again: false,
+        });
         Ok(None)
     }
 
@@ -142,6 +163,7 @@ impl<T> Driver<T> {
     pub fn turn(&mut self) -> Watch {
         self.leave_to_parent();
         self.parting = None;
+        self.begin_to_wait();
         self.arrive();
         if let Err(lost) = self.exchange() {
             self.lose(&lost);
@@ -150,8 +172,9 @@ impl<T> Driver<T> {
         if self.link.is_none() && !self.gathered.is_empty() {
             self.connect();
         }
-        let deadlines = self.gathered.iter().chain(self.flights.iter().flat_map(|flight| &flight.waiting));
-        let next = deadlines.map(|waiting| waiting.deadline).min();
+        let sent = self.flights.iter().flat_map(|flight| &flight.waiting);
+        let deadlines = self.gathered.front().into_iter().chain(sent);
+        let next = deadlines.filter(|it| it.asker.is_some()).filter_map(|it| it.deadline).min();
         Watch {
             link: self.link.as_ref().map(Link::raw_fd),
             connection: self.connection,
@@ -168,17 +191,28 @@ impl<T> Driver<T> {
         std::mem::take(&mut self.answered)
     }
 
+    fn begin_to_wait(&mut self) {
+        // Those who came last have none yet.
+        if self.gathered.back().is_some_and(|last| last.deadline.is_none()) {
+            let deadline = Instant::now() + self.store.desk.patience_now();
+            let all = self.gathered.iter_mut().rev();
+            all.take_while(|it| it.deadline.is_none()).for_each(|it| it.deadline = Some(deadline));
+        }
+    }
+
     fn arrive(&mut self) {
         let mut bytes = [0; 64];
         while matches!(self.woken.read(&mut bytes), Ok(read) if read > 0) {}
-        match fork::lock(&self.arrival.link).take() {
+        let arrived = fork::lock(&self.arrival.link).take();
+        match arrived {
             Some(Ok(link)) => {
                 self.link = Some(link);
                 self.connection += 1;
             }
             Some(Err(lost)) => {
                 let error = lost.error(self.store.settings(), false);
-                self.gathered.drain(..).for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
+                let gathered = std::mem::take(&mut self.gathered);
+                self.fail(gathered, &error);
             }
             None => {}
         }
@@ -223,7 +257,7 @@ impl<T> Driver<T> {
             return Ok(false);
         }
         self.writes = !link.push(None)?;
-        while !self.gathered.is_empty() {
+        while !self.gathered.is_empty() && self.flights.len() < IN_THE_AIR {
             let flight = self.gather();
             let command = flight.command.args(false);
             // Where it cannot be sent, it is lost with the connection.
@@ -255,7 +289,7 @@ impl<T> Driver<T> {
             waiting.extend(self.gathered.pop_front());
         }
         let command = Command::of(waiting.iter().map(|waiting| &waiting.ask));
-        Flight { command, with_source: false, waiting }
+        Flight { command, with_source: false, sent: Instant::now(), waiting }
     }
 
     /// A reply to the flight that went out first.
@@ -269,13 +303,17 @@ impl<T> Driver<T> {
                 // Nothing was executed, so that sending it again with the source charges once.
                 flight.with_source = true;
                 let command = flight.command.args(true);
+                if flight.waiting.iter().all(|it| it.asker.is_none()) {
+                    return Ok(());
+                }
+                flight.sent = Instant::now();
                 self.flights.push_back(flight);
                 self.writes = !link.push(Some(&command))?;
                 return Ok(());
             }
             desk.answered(&reply);
             let error = desk.error(text);
-            flight.waiting.into_iter().for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
+            self.fail(flight.waiting, &error);
             // A new connection may be to another server, or as one who may ask.
             return if error::is_elsewhere(text) { Err(Lost::Refused(text.clone())) } else { Ok(()) };
         }
@@ -283,15 +321,18 @@ impl<T> Driver<T> {
         let parts = part(reply, flight.waiting.iter().map(|waiting| &waiting.ask)).unwrap_or_default();
         let missing = std::iter::repeat(Reply::Other);
         for (waiting, reply) in flight.waiting.into_iter().zip(parts.into_iter().chain(missing)) {
-            match self.store.conclude(&waiting.prepared, &reply) {
+            let concluded = self.store.conclude(&waiting.prepared, &reply);
+            let Some(asker) = waiting.asker else { continue };
+            match concluded {
                 Err(there) if !waiting.asked_again => {
                     // Nothing was done; with the windows around its own time the server is asked once more.
-                    let Waiting { prepared, asker, deadline, .. } = waiting;
+                    let Waiting { prepared, deadline, .. } = waiting;
                     let (ask, prepared) = self.store.prepare(prepared, there);
-                    self.gathered.push_back(Waiting { ask, prepared, asker, deadline, asked_again: true });
+                    let asker = Some(asker);
+                    self.gathered.push_front(Waiting { ask, prepared, asker, deadline, asked_again: true });
                 }
-                Err(_) => self.answered.push((waiting.asker, Err(self.store.unknown_answer()))),
-                Ok(outcome) => self.answered.push((waiting.asker, outcome)),
+                Err(_) => self.answered.push((asker, Err(self.store.unknown_answer()))),
+                Ok(outcome) => self.answered.push((asker, outcome)),
             }
         }
         Ok(())
@@ -303,25 +344,45 @@ impl<T> Driver<T> {
         self.writes = false;
         let error = lost.error(self.store.settings(), true);
         self.store.desk.lost(&error);
-        for flight in self.flights.drain(..) {
-            flight.waiting.into_iter().for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
+        for flight in std::mem::take(&mut self.flights) {
+            self.fail(flight.waiting, &error);
         }
+    }
+
+    fn fail(&mut self, waiting: impl IntoIterator<Item = Waiting<T>>, error: &Error) {
+        let askers = waiting.into_iter().filter_map(|it| it.asker);
+        self.answered.extend(askers.map(|asker| (asker, Err(error.clone()))));
     }
 
     fn give_up_late(&mut self) {
         let now = Instant::now();
-        if self.flights.iter().flat_map(|flight| &flight.waiting).any(|waiting| waiting.deadline <= now) {
-            // An answer that comes too late would be taken for the next one's.
+        let sent = self.flights.iter_mut().flat_map(|flight| &mut flight.waiting);
+        let late: Vec<T> = sent.filter(|it| it.is_late(now)).filter_map(|it| it.asker.take()).collect();
+        // They came in the order of their deadlines.
+        let unsent: Vec<Waiting<T>> =
+            std::iter::from_fn(|| self.gathered.pop_front_if(|it| it.is_late(now))).collect();
+        if late.is_empty() && unsent.is_empty() {
+            return;
+        }
+        let failed = |sent| Lost::Late.error(self.store.settings(), sent);
+        let (doubtful, unasked) = (failed(true), failed(false));
+        let lost = if late.is_empty() { &unasked } else { &doubtful };
+        if self.is_mute(now) {
             self.lose(&Lost::Late);
+        } else {
+            // The answers still come in their order, and nobody is told.
+            self.store.desk.lost(lost);
         }
-        let all = std::mem::take(&mut self.gathered).into_iter();
-        let (late, waiting): (VecDeque<_>, _) = all.partition(|it| it.deadline <= now);
-        self.gathered = waiting;
-        if !late.is_empty() {
-            let error = Lost::Late.error(self.store.settings(), false);
-            self.store.desk.lost(&error);
-            late.into_iter().for_each(|it| self.answered.push((it.asker, Err(error.clone()))));
-        }
+        self.answered.extend(late.into_iter().map(|asker| (asker, Err(doubtful.clone()))));
+        self.fail(unsent, &unasked);
+    }
+
+    /// Whether nothing has been heard of the server for the time of a deadline, though it was asked.
+    fn is_mute(&self, now: Instant) -> bool {
+        let timeout = self.store.settings().timeout;
+        let is_long = |since: Instant| now.saturating_duration_since(since) + SLACK >= timeout;
+        let (Some(link), Some(first)) = (&self.link, self.flights.front()) else { return false };
+        is_long(first.sent) && is_long(link.last_used())
     }
 
     /// In a child made by fork the connection is the parent's: it is dropped without a word, and so are

@@ -33,7 +33,8 @@ pub(super) fn is_elsewhere(error: &str) -> bool {
 /// Before they had a code, missing rights of a script were told in a sentence only.
 const DENIED_IN_A_SCRIPT: [&str; 2] = ["The user executing the script can't", "ACL failure in script"];
 
-/// An error in one line.
+/// An error in one line, without what it repeats of what it was asked.
 pub(super) fn line(error: &str) -> String {
+    let error = error.split_once(", with args beginning with").map_or(error, |(error, _)| error);
     error.split_whitespace().collect::<Vec<_>>().join(" ")
 }

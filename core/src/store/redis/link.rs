@@ -147,6 +147,11 @@ impl Link {
         Ok(Some(reply))
     }
 
+    /// When it was last heard of.
+    pub fn last_used(&self) -> Instant {
+        self.used
+    }
+
     pub fn raw_fd(&self) -> RawFd {
         self.socket.raw_fd()
     }
@@ -283,13 +288,16 @@ impl Lost {
                 ErrorKind::StoreTimeout,
                 "no answer within the deadline; what was asked may have been done".into(),
             ),
-            Self::Late => {
-                (ErrorKind::StoreTimeout, "no connection within the deadline; nothing was asked".into())
-            }
+            Self::Late => (
+                ErrorKind::StoreTimeout,
+                "no connection was free within the deadline; nothing was asked".into(),
+            ),
             Self::Io(error) => (ErrorKind::StoreUnavailable, error.to_string()),
             Self::Malformed(text) => (ErrorKind::StoreUnavailable, text.clone()),
             Self::Refused(text) => (error::kind(text), error::line(text)),
         };
-        Error::new(kind, format!("{server}: {text}"))
+        let error = Error::new(kind, format!("{server}: {text}"));
+        // What a server refuses it has not done.
+        if sent && !matches!(self, Self::Refused(_)) { error.doubtful() } else { error }
     }
 }

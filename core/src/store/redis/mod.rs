@@ -7,6 +7,7 @@ mod circuit;
 mod desk;
 pub(crate) mod driver;
 mod error;
+mod file;
 mod key;
 mod link;
 mod script;

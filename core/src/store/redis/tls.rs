@@ -9,6 +9,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
 
+use super::file;
 use super::socket::Socket;
 use super::uri::Address;
 
@@ -225,8 +226,8 @@ fn config(tls: &Tls) -> io::Result<ClientConfig> {
     match (&tls.certificate, &tls.key) {
         (Some(certificate), Some(key)) => {
             let chain = certificates(certificate, "tls_cert")?;
-            let secret =
-                PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, "tls_key", &error))?;
+            let secret = PrivateKeyDer::from_pem_slice(&read(key, "tls_key")?)
+                .map_err(|error| unreadable(key, "tls_key", &error))?;
             builder.with_client_auth_cert(chain, secret).map_err(|error| match error {
                 rustls::Error::InvalidCertificate(CertificateError::Other(_)) => {
                     let why = "it must be an X.509 certificate of version 3 (openssl: -extfile)";
@@ -240,8 +241,8 @@ fn config(tls: &Tls) -> io::Result<ClientConfig> {
 }
 
 fn certificates(file: &Path, parameter: &str) -> io::Result<Vec<CertificateDer<'static>>> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
+    let pem = read(file, parameter)?;
+    match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if certificates.is_empty() => {
             Err(unreadable(file, parameter, &pem::Error::NoItemsFound))
         }
@@ -250,9 +251,12 @@ fn certificates(file: &Path, parameter: &str) -> io::Result<Vec<CertificateDer<'
     }
 }
 
+fn read(file: &Path, parameter: &str) -> io::Result<Vec<u8>> {
+    file::read(file).map_err(|error| unusable(file, parameter, &error))
+}
+
 fn unreadable(file: &Path, parameter: &str, error: &pem::Error) -> io::Error {
     match error {
-        pem::Error::Io(error) => unusable(file, parameter, error),
         pem::Error::NoItemsFound if parameter == "tls_key" => {
             unusable(file, parameter, &"it holds no private key")
         }

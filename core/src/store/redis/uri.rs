@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{env, fmt, fs, io};
-
-use percent_encoding::percent_decode_str;
+use std::{env, fmt, io};
 
 pub(super) use super::address::Address;
-use super::address::{Location, MAX_DATABASE, database};
+use super::address::{self, Location, MAX_DATABASE, database};
+use super::file;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 use crate::{Error, Result};
@@ -73,8 +72,7 @@ impl Settings {
                 return Err(wrong(name, "it is given twice"));
             }
             given.push(name);
-            let value =
-                percent_decode_str(value).decode_utf8().map_err(|_| wrong(name, "it is not UTF-8"))?;
+            let value = address::decoded(value).map_err(|why| wrong(name, why))?;
             settings.set(name, &value)?;
         }
         #[cfg(feature = "tls")]
@@ -162,10 +160,12 @@ impl Settings {
                     Err(env::VarError::NotUnicode(_)) => Err(missing(place(), &"it is not UTF-8")),
                 }
             }
-            Password::File(path) => match fs::read_to_string(path) {
-                Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned())),
-                Err(error) => Err(missing(format!("the file {} (password_file)", path.display()), &error)),
-            },
+            Password::File(path) => {
+                let place = || format!("the file {} (password_file)", path.display());
+                let bytes = file::read(path).map_err(|error| missing(place(), &error))?;
+                let text = String::from_utf8(bytes).map_err(|_| missing(place(), &"it is not UTF-8"))?;
+                Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+            }
         }
     }
 }

@@ -229,7 +229,10 @@ fn integer(text: &[u8]) -> Result<i64, Malformed> {
 }
 
 fn malformed(bytes: &[u8]) -> Malformed {
-    let text: String = String::from_utf8_lossy(bytes).chars().take(40).collect();
+    let text = String::from_utf8_lossy(bytes);
+    // Who repeats what he was told repeats the password.
+    let text = text.split_once("AUTH").map_or(&*text, |(before, _)| before);
+    let text: String = text.chars().take(40).collect();
     Malformed(format!("what answers there is not a Redis: it said {text:?}"))
 }
 

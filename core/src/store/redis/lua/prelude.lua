@@ -34,6 +34,11 @@ local function get(key)
   return stored
 end
 
+-- A number that we may have written; nil for other text, also for what Lua takes for a number, as 'nan'.
+local function whole(text)
+  return text and #text <= 16 and string.match(text, '^%d+$') and tonumber(text) or nil
+end
+
 local function milliseconds(finish)
   return math.ceil((finish - now + 1) / 1000) + margin
 end

@@ -16,22 +16,22 @@ algorithms.g = {
       return tally(seen, at)
     end
     -- Entries are fetched by dozens: an admission needs the head only.
-    local chunk, place, ours = {}, 1, string.match(total, '^%d+$')
+    local chunk, place, ours = {}, 1, whole(total)
     local function entry()
       local i = (place - 1) % 24 + 1
       if i == 1 then
         chunk = redis.call('LRANGE', key, place, place + 23)
       end
-      local instant, count = tonumber(chunk[i]), tonumber(chunk[i + 1])
+      local instant, count = whole(chunk[i]), whole(chunk[i + 1])
       if chunk[i] and not (instant and count) then
         ours = nil
       end
       place = place + 2
       return instant, count
     end
-    local newest = tonumber(redis.call('LINDEX', key, -2))
+    local newest = whole(redis.call('LINDEX', key, -2))
     local instant, count = entry()
-    seen.used = tonumber(total) or 0
+    seen.used = ours or 0
     while instant and count and instant + period <= now do
       seen.out, seen.used = seen.out + 1, seen.used - count
       instant, count = entry()
