@@ -5,6 +5,7 @@ mod ticks;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use crate::{Error, Result};
 
@@ -149,6 +150,11 @@ impl Time {
 
     pub(crate) fn given(self) -> Option<u64> {
         self.0
+    }
+
+    /// The instant as a date, for what is told to people and clients; the system's where none is given.
+    pub fn date(self) -> SystemTime {
+        self.0.map_or_else(SystemTime::now, |us| SystemTime::UNIX_EPOCH + Duration::from_micros(us))
     }
 }
 

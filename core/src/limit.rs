@@ -17,6 +17,7 @@ use crate::algorithm::sliding_log::SlidingLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::algorithm::{Algorithm, MAX_SPAN_US};
+use crate::clock::Now;
 use crate::once::Once;
 use crate::{Error, Result, duration, notation};
 
@@ -229,9 +230,14 @@ impl Limit {
         matches!(self.algorithm, Algorithm::Concurrency(_))
     }
 
-    /// From empty to full, or a whole window: the `w` of a rate limit header.
-    pub(crate) fn window(&self) -> Option<Duration> {
+    /// From empty to full, or the whole window at that instant: the `w` of a rate limit header.
+    pub(crate) fn window(&self, now: Now) -> Option<Duration> {
         match self.algorithm {
+            Algorithm::FixedWindow(window) => {
+                // A month has as many days as it has.
+                let (start, end) = window.window(now.wall);
+                Some(Duration::from_micros(end - start)).filter(|_| self.period().is_some())
+            }
             Algorithm::TokenBucket(bucket) | Algorithm::LeakyBucket(LeakyBucket { bucket }) => {
                 Some(Duration::from_micros(bucket.full.whole + u64::from(bucket.full.fraction > 0)))
             }

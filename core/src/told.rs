@@ -158,7 +158,8 @@ impl<'a> Told<'a> {
         usize::from(place)
     }
 
-    fn refuses(self, place: usize) -> bool {
+    /// Whether that limit alone would refuse.
+    pub(crate) fn refuses(self, place: usize) -> bool {
         !self.bare.allowed()
             && !self.limit_at(place).algorithm().admits(
                 &self.bare.seen[place],
@@ -290,6 +291,11 @@ impl<'a> Told<'a> {
     /// Whether something decided in the store's place.
     pub fn degraded(self) -> bool {
         self.bare.by != By::Store
+    }
+
+    /// The store's time when it was decided.
+    pub(crate) fn now(self) -> Now {
+        self.bare.now
     }
 
     /// Whether nobody decided: everyone is admitted, or refused, and nothing is known of what is left.

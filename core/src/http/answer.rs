@@ -1,116 +1,138 @@
-//! What a client is told: the header fields that go with a decision.
+//! What a client is told: the status, the header fields and the body that go with a decision.
 //!
-//! The fields of `Draft8` are those of the IETF's draft-ietf-httpapi-ratelimit-headers 8 to 11
-//! (structured lists of RFC 9651), `Draft7` and `Draft6` those of the revisions named so, and
-//! `Retry-After` is that of RFC 9110, in whole seconds.
+//! `Retry-After` is that of RFC 9110, in whole seconds; status 429 that of RFC 6585, 503 where the store
+//! could not be asked; the bodies are problem details (RFC 9457) of the types that the IETF's
+//! draft-ietf-httpapi-ratelimit-headers registers, or plain JSON.
 
-use std::fmt::Write;
-use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
-
-use crate::standing::Standing;
+use super::fields::{Facts, Family, Fields, seconds};
+use super::partition::{Salt, partition};
+use super::structured::json;
 use crate::told::Told;
 use crate::{Error, Result};
 
-/// A family of header fields.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Headers {
-    /// `RateLimit-Policy: "5/minute";q=5;w=60` and `RateLimit: "5/minute";r=4;t=12`, all limits.
-    Draft8,
-    /// The same with a blank after each semicolon, as express-rate-limit writes it.
-    Draft8Spaced,
-    /// `RateLimit-Policy: 5;w=60` and `RateLimit: limit=5, remaining=4, reset=12`.
-    Draft7,
-    /// `RateLimit-Policy: 5;w=60`, `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset`.
-    Draft6,
-    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`, this in seconds from now.
-    XRateLimit,
-    /// The same, the reset as seconds since 1970.
-    XRateLimitEpoch,
+/// How decisions are told: made once, used for each.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    families: Vec<&'static Family>,
+    body: Body,
+    salt: Salt,
+    max_hold: Option<Duration>,
 }
 
-impl FromStr for Headers {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Ok(match text {
-            "draft-8" => Self::Draft8,
-            "draft-8-spaced" => Self::Draft8Spaced,
-            "draft-7" => Self::Draft7,
-            "draft-6" => Self::Draft6,
-            "x-ratelimit" => Self::XRateLimit,
-            "x-ratelimit-epoch" => Self::XRateLimitEpoch,
-            _ => {
-                return Err(Error::argument(format!(
-                    "the header family {text:?}: it must be draft-8, draft-8-spaced, draft-7, draft-6, x-ratelimit \
-                     or x-ratelimit-epoch"
-                )));
-            }
-        })
-    }
+/// What stands in the body of a refusal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Body {
+    #[default]
+    None,
+    Problem,
+    Json,
 }
 
-/// How limits and clients are named in the fields of `Draft8`.
+/// What of one request is told beside its decision.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Naming<'a> {
     /// In place of the limit's name, for a policy of one limit.
     pub policy_name: Option<&'a str>,
-    /// A key whose hash is told as `pk`, so that a client sees which of his buckets is meant.
+    /// A key whose salted hash is told as `pk`, so that a client sees which of his buckets is meant.
     pub partition_key: Option<&'a [u8]>,
 }
 
-/// The fields for a decision, names and values; on a refusal `Retry-After` (absent on never) and
-/// `Cache-Control: no-store` with them. `unix_now` serves the families that tell a date.
-pub fn headers(
-    decision: Told<'_>,
-    families: &[Headers],
-    naming: &Naming<'_>,
-    unix_now: SystemTime,
-) -> Vec<(&'static str, String)> {
-    let mut fields = Vec::with_capacity(families.len() * 4 + 2);
-    // Where nobody decided there is nothing to tell of limits.
-    let families = if decision.is_by_rule() { &[] } else { families };
-    for family in families {
-        match family {
-            Headers::Draft8 => structured(decision, naming, ";", &mut fields),
-            Headers::Draft8Spaced => structured(decision, naming, "; ", &mut fields),
-            Headers::Draft7 => {
-                let told = Older::of(decision);
-                fields.push(("RateLimit-Policy", told.policy()));
-                let Older { limit, remaining, reset, .. } = told;
-                fields.push(("RateLimit", format!("limit={limit}, remaining={remaining}, reset={reset}")));
-            }
-            Headers::Draft6 => {
-                let told = Older::of(decision);
-                fields.push(("RateLimit-Policy", told.policy()));
-                fields.push(("RateLimit-Limit", told.limit.to_string()));
-                fields.push(("RateLimit-Remaining", told.remaining.to_string()));
-                fields.push(("RateLimit-Reset", told.reset.to_string()));
-            }
-            Headers::XRateLimit | Headers::XRateLimitEpoch => {
-                let told = Older::of(decision);
-                let reset = match family {
-                    Headers::XRateLimit => told.reset,
-                    _ => seconds(since_1970(unix_now) + told.reset_after),
-                };
-                fields.push(("X-RateLimit-Limit", told.limit.to_string()));
-                fields.push(("X-RateLimit-Remaining", told.remaining.to_string()));
-                fields.push(("X-RateLimit-Reset", reset.to_string()));
-            }
-        }
+/// An answer: to be sent where it refuses; where it admits, its fields go with the response.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// 200 where the request may pass, 429 where it may not, 503 where nobody could decide.
+    pub status: u16,
+    /// The header fields, with the `Content-Type` of the body.
+    pub fields: Fields,
+    /// The body of a refusal, where one is wanted.
+    pub body: Option<String>,
+}
+
+impl Answers {
+    /// Answers with the fields of these families: any of `draft-8` (and to 11), `draft-8-spaced`,
+    /// `draft-7`, `draft-6`, `x-ratelimit`, `x-ratelimit-epoch`.
+    ///
+    /// # Errors
+    /// `invalid_argument` for another name.
+    pub fn new(families: &[impl AsRef<str>]) -> Result<Self> {
+        let families = families.iter().map(|name| Family::named(name.as_ref())).collect::<Result<_>>()?;
+        Ok(Self { families, ..Self::default() })
     }
-    if !decision.allowed() {
-        if let Some(seconds) = retry_after_seconds(decision) {
-            fields.push(("Retry-After", seconds.to_string()));
-        }
-        fields.push(("Cache-Control", "no-store".to_owned()));
+
+    /// The body of refusals: `none` (the default), `problem` for `application/problem+json`, `json`.
+    ///
+    /// # Errors
+    /// `invalid_argument` for another word.
+    pub fn body(mut self, body: &str) -> Result<Self> {
+        self.body = match body {
+            "none" => Body::None,
+            "problem" => Body::Problem,
+            "json" => Body::Json,
+            _ => return Err(Error::argument(format!("the body {body:?}: it must be none, problem or json"))),
+        };
+        Ok(self)
     }
-    fields
+
+    /// A secret of all processes that answer the same clients: with it they tell a client the same `pk`.
+    /// Without one each process has one of its own.
+    ///
+    /// # Errors
+    /// `invalid_argument` for less than 16 bytes.
+    pub fn partition_salt(mut self, salt: &[u8]) -> Result<Self> {
+        self.salt = Salt::given(salt)?;
+        Ok(self)
+    }
+
+    /// The longest that a request is held for the `delay` of a leaky bucket: an admitted one that would
+    /// have to be held longer is answered as refused, until it would not be.
+    #[must_use]
+    pub fn max_hold(mut self, longest: Duration) -> Self {
+        self.max_hold = Some(longest);
+        self
+    }
+
+    /// The answer to a decision; `now` serves the families that tell a date.
+    pub fn answer(&self, told: Told<'_>, naming: &Naming<'_>, now: SystemTime) -> Answer {
+        let held = self.max_hold.and_then(|longest| told.delay().checked_sub(longest));
+        let held = held.filter(|beyond| told.allowed() && !beyond.is_zero());
+        let refuses = !told.allowed() || held.is_some();
+        let mut fields = Fields::with_capacity(self.families.len() * 4 + 3);
+        // Where nobody decided there is nothing to tell of limits, and the numbers of a request that is given
+        // back are no longer true.
+        if !told.is_by_rule() && held.is_none() {
+            let partition = naming.partition_key.map(|key| partition(&self.salt, key));
+            let facts = Facts { told, policy_name: naming.policy_name, partition, now };
+            self.families.iter().for_each(|family| (family.write)(&facts, &mut fields));
+        }
+        let status = match refuses {
+            false => 200,
+            true if told.is_by_rule() => 503,
+            true => 429,
+        };
+        let wait = held.map(|beyond| seconds(beyond).max(1)).or_else(|| retry_after_seconds(told));
+        let mut answer = Answer { status, fields, body: None };
+        if refuses {
+            if let Some(seconds) = wait {
+                answer.fields.push(("Retry-After", seconds.to_string()));
+            }
+            answer.fields.push(("Cache-Control", "no-store".to_owned()));
+            self.put_body(told, naming, wait, &mut answer);
+        }
+        answer
+    }
+
+    fn put_body(&self, told: Told<'_>, naming: &Naming<'_>, wait: Option<u64>, answer: &mut Answer) {
+        let (kind, body) = match self.body {
+            Body::None => return,
+            Body::Problem => ("application/problem+json", problem(told, naming, wait, answer.status)),
+            Body::Json => ("application/json", plain(told, naming, wait, answer.status)),
+        };
+        answer.fields.push(("Content-Type", kind.to_owned()));
+        answer.body = Some(body);
+    }
 }
 
 /// The value of `Retry-After`: whole seconds, rounded up, at least 1; none when allowed or never.
@@ -120,112 +142,66 @@ pub fn retry_after_seconds(decision: Told<'_>) -> Option<u64> {
     Some(if decision.decided().of().is_concurrency() { 1 } else { wait })
 }
 
-/// What the older families tell: of the limit that decided.
-struct Older {
-    limit: u64,
-    remaining: u64,
-    window: u64,
-    reset: u64,
-    reset_after: Duration,
+fn problem(told: Told<'_>, naming: &Naming<'_>, wait: Option<u64>, status: u16) -> String {
+    // The titles are those of the draft's registry.
+    let (kind, title) = if status == 503 {
+        (
+            "temporary-reduced-capacity",
+            "Request cannot be satisfied due to temporary server capacity constraints",
+        )
+    } else {
+        ("quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded")
+    };
+    let detail = json(&sentence(wait, status));
+    let violated: Vec<String> = violated(told, naming).into_iter().map(json).collect();
+    let wait = wait.map_or(String::new(), |seconds| format!(",\"retry-after\":{seconds}"));
+    format!(
+        "{{\"type\":\"https://iana.org/assignments/http-problem-types#{kind}\",\"title\":\"{title}\",\
+         \"status\":{status},\"detail\":{detail},\"violated-policies\":[{}]{wait}}}",
+        violated.join(",")
+    )
 }
 
-impl Older {
-    fn of(decision: Told<'_>) -> Self {
-        let standing = decision.decided();
-        let reset_after = decision.retry_after().unwrap_or(standing.reset_after);
-        Self {
-            limit: standing.limit,
-            remaining: standing.remaining,
-            window: window(&standing).unwrap_or(1),
-            reset: seconds(reset_after),
-            reset_after,
-        }
-    }
-
-    fn policy(&self) -> String {
-        format!("{};w={}", self.limit, self.window)
-    }
+fn plain(told: Told<'_>, naming: &Naming<'_>, wait: Option<u64>, status: u16) -> String {
+    let error = if status == 503 { "unavailable" } else { "rate_limited" };
+    let message = json(&sentence(wait, status));
+    let limit = violated(told, naming).first().map_or("null".to_owned(), |name| json(name));
+    let wait = wait.map_or("null".to_owned(), |seconds| seconds.to_string());
+    format!("{{\"error\":\"{error}\",\"message\":{message},\"limit\":{limit},\"retry_after\":{wait}}}")
 }
 
-fn structured(
-    decision: Told<'_>,
-    naming: &Naming<'_>,
-    semicolon: &str,
-    fields: &mut Vec<(&'static str, String)>,
-) {
-    let mut policies = String::new();
-    let mut limits = String::new();
-    let pk = naming.partition_key.map(partition);
-    for (place, standing) in decision.standings().enumerate() {
-        let Some(capacity) = told_capacity(&standing) else { continue };
-        let name = quoted(naming.policy_name.unwrap_or_else(|| standing.name()));
-        if !policies.is_empty() {
-            policies.push_str(", ");
-            limits.push_str(", ");
+fn sentence(wait: Option<u64>, status: u16) -> String {
+    match (wait, status) {
+        (wait, 503) => {
+            let then = wait.map_or(String::new(), |wait| format!(" Try again in {}.", in_words(wait)));
+            format!("The service cannot check its limits now.{then}")
         }
-        let _ = write!(policies, "{name}{semicolon}q={capacity}");
-        if let Some(window) = window(&standing) {
-            let _ = write!(policies, "{semicolon}w={window}");
-        }
-        if standing.of().is_concurrency() {
-            let _ = write!(policies, "{semicolon}qu=\"concurrent-requests\"");
-        }
-        if let Some(pk) = &pk {
-            let _ = write!(policies, "{semicolon}pk=:{pk}:");
-        }
-        let _ = write!(limits, "{name}{semicolon}r={}", standing.remaining);
-        let decided = decision.limit_index().unwrap_or(0) == place;
-        let until = decision.retry_after().filter(|_| decided).or(standing.next_after);
-        if let Some(until) = until {
-            let _ = write!(limits, "{semicolon}t={}", seconds(until));
-        }
-    }
-    if !policies.is_empty() {
-        fields.push(("RateLimit-Policy", policies));
-        fields.push(("RateLimit", limits));
+        (Some(wait), _) => format!("Too many requests. Try again in {}.", in_words(wait)),
+        (None, _) => "This request is more than the limit ever admits.".to_owned(),
     }
 }
 
-/// The capacity to tell; none for what has no limit.
-fn told_capacity(standing: &Standing<'_>) -> Option<u64> {
-    let bounded = standing.of().period().is_some() || standing.limit == 0;
-    bounded.then_some(standing.limit)
+fn in_words(seconds: u64) -> String {
+    if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") }
 }
 
-fn window(standing: &Standing<'_>) -> Option<u64> {
-    standing.of().window().map(seconds)
-}
-
-/// The first 12 hexadecimal digits of a SHA-256, as a byte sequence, as express-rate-limit has it.
-fn partition(key: &[u8]) -> String {
-    let mut digits = String::with_capacity(12);
-    for byte in &Sha256::digest(key)[..6] {
-        let _ = write!(digits, "{byte:02x}");
+/// The names of the limits that refuse, the one that decided first.
+fn violated<'a>(told: Told<'a>, naming: &Naming<'a>) -> Vec<&'a str> {
+    if told.is_by_rule() {
+        return Vec::new();
     }
-    STANDARD.encode(digits)
-}
-
-/// A structured field's string: printable ASCII, quotes and backslashes escaped.
-fn quoted(name: &str) -> String {
-    let mut text = String::with_capacity(name.len() + 2);
-    text.push('"');
-    for c in name.chars() {
-        match c {
-            '"' | '\\' => text.extend(['\\', c]),
-            ' '..='~' => text.push(c),
-            _ => text.push('?'),
-        }
+    let decided = told.limit_index().unwrap_or(0);
+    let name = |place: usize| told.standings().nth(place).map(|standing| standing.name());
+    let others = told
+        .standings()
+        .enumerate()
+        .filter(|&(place, _)| place != decided && told.refuses(place))
+        .map(|(_, standing)| standing.name());
+    let names = name(decided).into_iter().chain(others);
+    match naming.policy_name {
+        Some(name) => vec![name],
+        None => names.collect(),
     }
-    text.push('"');
-    text
-}
-
-fn seconds(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
-}
-
-fn since_1970(time: SystemTime) -> Duration {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -233,7 +209,7 @@ mod tests {
     use super::*;
     use crate::{Limiter, ManualClock, Policy};
 
-    fn fields(policy: &str, costs: &[u64], families: &[Headers], naming: &Naming<'_>) -> Vec<String> {
+    fn answer(answers: &Answers, policy: &str, costs: &[u64], naming: &Naming<'_>) -> Answer {
         let clock = ManualClock::new(1_000_500_000).unwrap();
         let limiter = Limiter::builder(Policy::parse(policy).unwrap()).clock(clock).build().unwrap();
         let mut last = None;
@@ -241,27 +217,30 @@ mod tests {
             last = Some(limiter.acquire("k", cost).unwrap());
         }
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_500);
-        headers(last.unwrap().told(), families, naming, now)
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}"))
-            .collect()
+        answers.answer(last.unwrap().told(), naming, now)
     }
 
-    fn plain(policy: &str, costs: &[u64], family: Headers) -> Vec<String> {
+    fn fields(policy: &str, costs: &[u64], families: &[&str], naming: &Naming<'_>) -> Vec<String> {
+        let answers = Answers::new(families).unwrap().partition_salt(b"0123456789abcdef").unwrap();
+        let told = answer(&answers, policy, costs, naming);
+        told.fields.iter().map(|(name, value)| format!("{name}: {value}")).collect()
+    }
+
+    fn plain(policy: &str, costs: &[u64], family: &str) -> Vec<String> {
         fields(policy, costs, &[family], &Naming::default())
     }
 
     #[test]
     fn the_current_draft_lists_every_limit() {
         assert_eq!(
-            plain("burst=5/minute; fixed_window: 100/hour", &[1], Headers::Draft8),
+            plain("burst=5/minute; fixed_window: 100/hour", &[1], "draft-8"),
             [
                 "RateLimit-Policy: \"burst\";q=5;w=60, \"fixed_window: 100/hour\";q=100;w=3600",
                 "RateLimit: \"burst\";r=4;t=12, \"fixed_window: 100/hour\";r=99;t=2600",
             ]
         );
         assert_eq!(
-            plain("5/minute", &[5, 2], Headers::Draft8),
+            plain("5/minute", &[5, 2], "draft-8"),
             [
                 "RateLimit-Policy: \"5/minute\";q=5;w=60",
                 "RateLimit: \"5/minute\";r=0;t=24",
@@ -273,7 +252,7 @@ mod tests {
 
     #[test]
     fn each_algorithm_tells_its_window() {
-        let policy = |text: &str| plain(text, &[1], Headers::Draft8);
+        let policy = |text: &str| plain(text, &[1], "draft-8");
         assert_eq!(
             policy("leaky_bucket: 2/second queue 9"),
             [
@@ -283,7 +262,7 @@ mod tests {
         );
         assert_eq!(policy("x=sliding_log: 2/minute")[0], "RateLimit-Policy: \"x\";q=2;w=60");
         assert_eq!(
-            plain("c=concurrency: 2 for 30s", &[2, 1], Headers::Draft8),
+            plain("c=concurrency: 2 for 30s", &[2, 1], "draft-8"),
             [
                 "RateLimit-Policy: \"c\";q=2;qu=\"concurrent-requests\"",
                 "RateLimit: \"c\";r=0;t=30",
@@ -295,25 +274,25 @@ mod tests {
 
     #[test]
     fn what_never_passes_has_no_retry_after() {
-        let never = plain("5/minute", &[6], Headers::Draft8);
+        let never = plain("5/minute", &[6], "draft-8");
         assert_eq!(never[1], "RateLimit: \"5/minute\";r=5");
         assert_eq!(never[2..], ["Cache-Control: no-store"]);
         assert_eq!(
-            plain("deny", &[1], Headers::Draft8)[..2],
+            plain("deny", &[1], "draft-8")[..2],
             ["RateLimit-Policy: \"deny\";q=0", "RateLimit: \"deny\";r=0"]
         );
-        assert!(plain("unlimited", &[1], Headers::Draft8).is_empty());
+        assert!(plain("unlimited", &[1], "draft-8").is_empty());
     }
 
     #[test]
     fn older_families_tell_the_limit_that_decided() {
         let policy = "fixed_window: 5/minute from first";
         assert_eq!(
-            plain(policy, &[1], Headers::Draft7),
+            plain(policy, &[1], "draft-7"),
             ["RateLimit-Policy: 5;w=60", "RateLimit: limit=5, remaining=4, reset=60"]
         );
         assert_eq!(
-            plain(policy, &[1], Headers::Draft6),
+            plain(policy, &[1], "draft-6"),
             [
                 "RateLimit-Policy: 5;w=60",
                 "RateLimit-Limit: 5",
@@ -322,11 +301,11 @@ mod tests {
             ]
         );
         assert_eq!(
-            plain(policy, &[1], Headers::XRateLimitEpoch),
+            plain(policy, &[1], "x-ratelimit-epoch"),
             ["X-RateLimit-Limit: 5", "X-RateLimit-Remaining: 4", "X-RateLimit-Reset: 1061"]
         );
         assert_eq!(
-            plain(policy, &[5, 1], Headers::XRateLimit)[2..],
+            plain(policy, &[5, 1], "x-ratelimit")[2..],
             ["X-RateLimit-Reset: 60", "Retry-After: 60", "Cache-Control: no-store"]
         );
     }
@@ -335,9 +314,9 @@ mod tests {
     fn names_are_escaped_and_keys_hashed() {
         let naming = Naming { policy_name: Some("a\"b\\c\u{e9}"), partition_key: Some(b"127.0.0.1") };
         assert_eq!(
-            fields("fixed_window: 5/minute from first", &[1], &[Headers::Draft8Spaced], &naming),
+            fields("fixed_window: 5/minute from first", &[1], &["draft-8-spaced"], &naming),
             [
-                "RateLimit-Policy: \"a\\\"b\\\\c?\"; q=5; w=60; pk=:MTJjYTE3YjQ5YWYy:",
+                "RateLimit-Policy: \"a\\\"b\\\\c?\"; q=5; w=60; pk=:NzRmNjJjYmI0NTAy:",
                 "RateLimit: \"a\\\"b\\\\c?\"; r=4; t=60",
             ]
         );
@@ -345,7 +324,57 @@ mod tests {
 
     #[test]
     fn the_wait_is_rounded_up_and_at_least_a_second() {
-        let wait = plain("1000/second", &[1000, 1], Headers::Draft8);
+        let wait = plain("1000/second", &[1000, 1], "draft-8");
         assert!(wait.contains(&"Retry-After: 1".to_owned()), "{wait:?}");
+    }
+
+    #[test]
+    fn a_refusal_has_the_body_that_is_wanted() {
+        let told = |body, policy, costs: &[u64]| {
+            let answers = Answers::new(&["draft-8"]).unwrap().body(body).unwrap();
+            let told = answer(&answers, policy, costs, &Naming::default());
+            let kind =
+                told.fields.iter().find(|(name, _)| *name == "Content-Type").map(|(_, kind)| kind.clone());
+            (told.status, kind.unwrap_or_default(), told.body.unwrap_or_default())
+        };
+        assert_eq!(told("problem", "5/minute", &[1]), (200, String::new(), String::new()));
+        assert_eq!(told("none", "5/minute", &[5, 1]), (429, String::new(), String::new()));
+        assert_eq!(
+            told("problem", "b=5/minute; d=9/hour; e=99/hour", &[5, 5]),
+            (
+                429,
+                "application/problem+json".to_owned(),
+                "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Request \
+                 cannot be satisfied as assigned quota has been exceeded\",\"status\":429,\"detail\":\"Too many \
+                 requests. Try again in 400 seconds.\",\"violated-policies\":[\"d\",\"b\"],\"retry-after\":400}"
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            told("json", "5/second", &[5, 1]),
+            (
+                429,
+                "application/json".to_owned(),
+                "{\"error\":\"rate_limited\",\"message\":\"Too many requests. Try again in 1 second.\",\
+                 \"limit\":\"5/second\",\"retry_after\":1}"
+                    .to_owned()
+            )
+        );
+        let (_, _, never) = told("json", "5/second", &[6]);
+        assert!(never.contains("more than the limit") && never.ends_with("\"retry_after\":null}"), "{never}");
+        assert!(Answers::default().body("xml").is_err_and(|error| error.to_string().contains("\"xml\"")));
+        assert!(Answers::new(&["draft-99"]).is_err_and(|error| error.to_string().contains("draft-8-spaced")));
+    }
+
+    #[test]
+    fn who_would_be_held_too_long_is_refused_until_he_would_not() {
+        let answers = Answers::new(&["draft-8"]).unwrap().max_hold(Duration::from_secs(3));
+        let held =
+            |costs: &[u64]| answer(&answers, "leaky_bucket: 1/second queue 9", costs, &Naming::default());
+        assert_eq!(held(&[1, 1, 1, 1]).status, 200);
+        let refused = held(&[1, 1, 1, 1, 1, 1]);
+        assert_eq!(refused.status, 429);
+        assert_eq!(refused.fields[0], ("Retry-After", "2".to_owned()));
+        assert_eq!(refused.fields.len(), 2);
     }
 }

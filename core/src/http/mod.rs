@@ -2,6 +2,16 @@
 
 mod address;
 mod answer;
+mod clients;
+mod compat;
+mod fields;
+mod forwarded;
+mod network;
+mod partition;
+mod structured;
 
-pub use address::client_key;
-pub use answer::{Headers, Naming, headers, retry_after_seconds};
+pub use address::Address;
+pub use answer::{Answer, Answers, Naming, retry_after_seconds};
+pub use clients::Clients;
+pub use compat::{Headers, client_key, headers};
+pub use fields::Fields;
