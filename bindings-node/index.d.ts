@@ -32,7 +32,7 @@ export type OnStoreFailure = 'local' | 'open' | 'closed' | 'raise';
 
 /** The options of {@link Limiter.wait}. */
 export interface WaitOptions {
-  /** Default: as long as it takes. */
+  /** Default: as long as it takes. More than 0: who does not want to wait calls `acquire`. */
   timeoutMs?: number | undefined;
   /** Ends the wait: it rejects with the signal's reason. What was taken by then stays taken. */
   signal?: AbortSignal | undefined;
@@ -73,7 +73,7 @@ export interface Health {
   readonly circuit: 'closed' | 'open' | 'trial';
   /** How often it went from closed to open. */
   readonly opened: number;
-  /** What failed last, and how long ago. */
+  /** What failed last, and how long ago; it stays when the store is well again. */
   readonly lastError: { readonly kind: MirabErrorKind; readonly message: string; readonly ageMs: number } | undefined;
   readonly serverVersion: string | undefined;
   /** What the server does when its memory is full. */
@@ -282,4 +282,7 @@ export class MirabError extends Error {
   readonly name: 'MirabError';
   readonly kind: MirabErrorKind;
   readonly code: `MIRAB_${Uppercase<MirabErrorKind>}`;
+  /** 503 on an error of the store that `mirab/express` gave to `next`: Express answers with it. */
+  readonly status?: 503;
+  readonly statusCode?: 503;
 }

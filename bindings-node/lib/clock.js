@@ -4,6 +4,9 @@ const check = require('./arguments.js');
 const { MirabError } = require('./error.js');
 const native = require('./native.js');
 
+/** What the core's times are within. */
+const RANGE = 'from 0 to 4503599627370496 (2^52)';
+
 const registry = new FinalizationRegistry((handle) => native.clockFree(handle));
 
 let handleOf;
@@ -17,7 +20,7 @@ class ManualClock {
   }
 
   constructor(startUs = 0) {
-    this.#handle = native.clockNew(check.integer('startUs', startUs));
+    this.#handle = native.clockNew(check.integer('startUs', startUs, 'invalid_argument', RANGE));
     registry.register(this, this.#handle);
   }
 
@@ -28,12 +31,12 @@ class ManualClock {
 
   /** Moves it forward by microseconds. */
   advanceUs(us) {
-    native.clockAdvanceUs(this.#handle, check.integer('advanceUs', us));
+    native.clockAdvanceUs(this.#handle, check.integer('advanceUs', us, 'invalid_argument', RANGE));
   }
 
   /** Sets its time, backwards too: microseconds since 1970. */
   setUs(us) {
-    native.clockSetUs(this.#handle, check.integer('setUs', us));
+    native.clockSetUs(this.#handle, check.integer('setUs', us, 'invalid_argument', RANGE));
   }
 
   /** The time it shows: microseconds since 1970. */

@@ -1,10 +1,15 @@
 'use strict';
 
 const check = require('./arguments.js');
+const { sendable } = require('./express-answer.js');
+const { isTaken } = require('./express-names.js');
 const { MirabError } = require('./error.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
 const { MAX_TIMER_MS } = require('./wait.js');
+
+/** The core's longest time, in milliseconds. */
+const MAX_WINDOW_MS = 2 ** 52 / 1000;
 
 const DRAFTS = ['draft-6', 'draft-7', 'draft-8'];
 
@@ -33,18 +38,19 @@ function readOptions(given) {
     const clash = ['windowMs', 'limit', 'max'].find((name) => name in options);
     if (clash) throw invalid(clash, options[clash], 'limits says it already: give one of the two');
   }
-  const windowMs = options.windowMs ?? 60_000;
+  for (const [name, older] of [['limit', 'max'], ['legacyHeaders', 'headers']]) checkAgree(options, name, older);
+  const windowMs = windowTime(options.windowMs ?? 60_000);
   const limit = options.limit ?? options.max ?? 5;
   return Object.freeze({
     ...(own ? {} : { windowMs, limit }),
-    limits: own ? options.limits : window(limit, windowMs),
-    message: options.message ?? 'Too many requests, please try again later.',
+    limits: own ? options.limits : window('limit' in options ? 'limit' : 'max', limit, windowMs),
+    message: body(options.message ?? 'Too many requests, please try again later.'),
     statusCode: status(options.statusCode ?? 429),
     handler: fn('handler', options.handler),
     legacyHeaders: bool('legacyHeaders', options.legacyHeaders ?? options.headers ?? !own),
     standardHeaders: draft(options.standardHeaders ?? (own && 'draft-8')),
     identifier: identifier(options.identifier ?? (own ? undefined : `${limit}-in-${duration(windowMs)}`)),
-    requestPropertyName: check.text('requestPropertyName', options.requestPropertyName ?? 'rateLimit'),
+    requestPropertyName: property(options.requestPropertyName ?? 'rateLimit'),
     skip: fn('skip', options.skip) ?? (() => false),
     keyGenerator: fn('keyGenerator', options.keyGenerator),
     ipv6Subnet: subnet(options.ipv6Subnet ?? 56),
@@ -61,10 +67,21 @@ function readOptions(given) {
 }
 
 /** The algorithm of express-rate-limit: a window from the first request, and 0 refuses everything. */
-function window(limit, windowMs) {
-  if (typeof limit === 'function') throw unsupported('limit', limit, 'it must be a number');
-  if (limit === 0) return Limit.deny();
-  return Limit.fixedWindow(limit, check.number('windowMs', windowMs), { anchor: 'first' });
+function window(name, limit, windowMs) {
+  if (typeof limit === 'function') throw unsupported(name, limit, 'it must be a number');
+  const count = check.integer(name, limit, 'invalid_limit', 'from 0 to 4294967295 (2^32-1)');
+  return count === 0 ? Limit.deny() : Limit.fixedWindow(count, windowMs, { anchor: 'first' });
+}
+
+function windowTime(ms) {
+  if (typeof ms === 'number' && Math.round(ms * 1000) >= 1 && ms <= MAX_WINDOW_MS) return ms;
+  throw invalid('windowMs', ms, `it must be milliseconds, from 0.001 to ${MAX_WINDOW_MS}`);
+}
+
+/** An option and its older name, both given, must say the same. */
+function checkAgree(options, name, older) {
+  if (!(name in options && older in options) || Object.is(options[name], options[older])) return;
+  throw invalid(older, options[older], `${name} says ${check.show(options[name])}: give one of the two`);
 }
 
 /** A window as the names of policies have it: `1min`, `1.5sec`, `2hrs`. */
@@ -106,13 +123,26 @@ function milliseconds(name, value) {
   throw invalid(name, value, `it must be milliseconds, from 0 and below ${MAX_TIMER_MS} (2^31-1)`);
 }
 
+/** Where the request carries what its handlers find. */
+function property(value) {
+  const name = check.text('requestPropertyName', value);
+  if (name !== '' && !isTaken(name)) return name;
+  throw invalid('requestPropertyName', value, 'it must be a name that a request does not have itself, such as rateLimit');
+}
+
+/** What refused requests are answered; what a function returns is checked when it is sent. */
+function body(message) {
+  return typeof message === 'function' ? message : sendable('message', message);
+}
+
 function uri(value) {
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string') return check.text('store', value, 'invalid_uri');
   throw unsupported('store', value, "a store is named by its URI: 'memory:' or 'redis://HOST'");
 }
 
 function identifier(value) {
-  if (value === undefined || typeof value === 'string' || typeof value === 'function') return value;
+  if (value === undefined || typeof value === 'function') return value;
+  if (typeof value === 'string') return check.text('identifier', value);
   throw invalid('identifier', value, 'it must be a string or a function');
 }
 

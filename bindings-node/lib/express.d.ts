@@ -29,7 +29,7 @@ declare namespace rateLimit {
     windowMs?: number | undefined;
     /** Requests in each window; 0 refuses all. Default 5. */
     limit?: number | undefined;
-    /** The older name of `limit`. */
+    /** The older name of `limit`; both must not differ. */
     max?: number | undefined;
     /** In place of windowMs and limit: mirab's notation, a Limit, or several. */
     limits?: Limits | undefined;
@@ -40,19 +40,20 @@ declare namespace rateLimit {
     prefix?: string | undefined;
     /** The longest, in milliseconds, that a `leaky_bucket` may hold a request; a longer queue is an error. Default 1000. */
     maxHold?: number | undefined;
+    /** Text, bytes or what JSON can say. */
     message?: Valued<any>;
     /** Default 429. */
     statusCode?: number | undefined;
     handler?: RateLimitExceededEventHandler | undefined;
     /** `X-RateLimit-*`. Default true; with `limits` false. */
     legacyHeaders?: boolean | undefined;
-    /** The older name of `legacyHeaders`. */
+    /** The older name of `legacyHeaders`; both must not differ. */
     headers?: boolean | undefined;
     /** `RateLimit-*`; true means draft-6. Default false; with `limits` draft-8. */
     standardHeaders?: boolean | DraftHeadersVersion | undefined;
     /** The policy's name in the headers of draft-8. */
     identifier?: Valued<string> | undefined;
-    /** Default `rateLimit`. */
+    /** Default `rateLimit`. No name that a request of Node or Express has itself. */
     requestPropertyName?: string | undefined;
     /** Requests that it is true for are not limited. */
     skip?: ((request: Request, response: Response) => boolean | Promise<boolean>) | undefined;
@@ -70,7 +71,7 @@ declare namespace rateLimit {
     passOnStoreError?: boolean | undefined;
     /**
      * While the store fails: `local` (default) keeps the same limits in this process; `open` lets all pass; `closed`
-     * answers 503 with `Retry-After`; with `raise` the error goes to `next`. None invents numbers for the headers.
+     * answers 503 with `Retry-After`; with `raise` the error goes to `next`, its `status` 503. None invents numbers for the headers.
      */
     onStoreFailure?: OnStoreFailure | undefined;
     /** How many processes share the store, for `local`. Default 1. */

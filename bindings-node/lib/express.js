@@ -3,6 +3,7 @@
 const { show } = require('./arguments.js');
 const { MirabError } = require('./error.js');
 const native = require('./native.js');
+const { answerWith, refuse } = require('./express-answer.js');
 const { checkHolds, hasEnded, hold, whenEnded } = require('./express-hold.js');
 const { ipKeyGenerator, readOptions } = require('./express-options.js');
 const { Limiter, acquireHeld, isLeasing, nowMs } = require('./limiter.js');
@@ -30,7 +31,7 @@ function rateLimit(options) {
     try {
       passes = await answer(request, response, next);
     } catch (error) {
-      next(error);
+      next(withStatus(error));
       return;
     }
     if (passes) next(); // out of the try: what comes after throws to its own caller
@@ -47,7 +48,7 @@ function rateLimit(options) {
       const now = nowMs(limiter);
       request[config.requestPropertyName] = infoOf(decision, key, now);
       if (families.length > 0 && !response.headersSent) {
-        const policy = typeof config.identifier === 'function' ? await config.identifier(request, response) : config.identifier;
+        const policy = await policyOf(request, response);
         setHeaders(response, native.httpHeaders(held, families, policy, key, now), config, now);
       }
     } finally {
@@ -110,6 +111,14 @@ function rateLimit(options) {
     throw new MirabError('invalid_argument', `keyGenerator returned ${show(given)}: it must return a string`);
   }
 
+  async function policyOf(request, response) {
+    if (typeof config.identifier !== 'function') return config.identifier;
+    const given = await config.identifier(request, response);
+    if (given === undefined || given === null) return undefined;
+    if (['string', 'number', 'bigint'].includes(typeof given)) return String(given);
+    throw new MirabError('invalid_argument', `identifier returned ${show(given)}: it must return a string`);
+  }
+
   /** Forgets what a key has used. */
   middleware.resetKey = (key) => limiter.reset(config.prefix + key);
 
@@ -121,6 +130,15 @@ function rateLimit(options) {
   };
 
   return middleware;
+}
+
+/** The error for `next`: one of the store, by which Express shall answer that the service is away, and not that it is broken. */
+function withStatus(error) {
+  if (error instanceof MirabError && error.kind.startsWith('store_')) {
+    error.status = 503;
+    error.statusCode = 503;
+  }
+  return error;
 }
 
 function familiesOf({ legacyHeaders, standardHeaders }) {
@@ -155,30 +173,6 @@ function setHeaders(response, fields, { legacyHeaders, standardHeaders }, now) {
     if (standardHeaders === 'draft-8' && name.startsWith('RateLimit')) response.appendHeader(name, value);
     else response.setHeader(name, value);
   }
-}
-
-/** The default answer to a refused request. */
-async function refuse(request, response, _next, { message, statusCode }) {
-  response.statusCode = statusCode;
-  answerWith(response, typeof message === 'function' ? await message(request, response) : message);
-}
-
-function answerWith(response, body) {
-  if (response.writableEnded) return;
-  if (typeof response.send === 'function') {
-    response.send(body);
-    return;
-  }
-  const [type, bytes] = encode(body);
-  if (!response.hasHeader('Content-Type')) response.setHeader('Content-Type', type);
-  response.end(bytes);
-}
-
-/** A body and its type, where there is no Express to do it. */
-function encode(body) {
-  if (typeof body === 'string') return ['text/plain; charset=utf-8', body];
-  if (body instanceof Uint8Array) return ['application/octet-stream', body];
-  return ['application/json; charset=utf-8', JSON.stringify(body)];
 }
 
 /** Warnings of one limiter: each reason once. */

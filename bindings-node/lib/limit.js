@@ -8,6 +8,7 @@ const native = require('./native.js');
 
 const OWN = Symbol('made by mirab');
 const INVALID = 'invalid_limit';
+const COUNT = 'from 1 to 4294967295 (2^32-1)';
 
 /** An algorithm with its numbers. Made by the static methods; never changes. */
 class Limit {
@@ -22,7 +23,7 @@ class Limit {
 
   /** Exactly one limit in mirab's notation: `'100/second burst 300'`. */
   static parse(text) {
-    return new Limit(OWN, native.limitParse(check.text('limit', text, INVALID)));
+    return new Limit(OWN, native.limitParse(check.notation('limit', text)));
   }
 
   /**
@@ -32,14 +33,14 @@ class Limit {
   static tokenBucket(limit, perMs, options) {
     if (limit !== null && typeof limit === 'object') {
       const { capacity, refillRate, name } = check.options('the options of tokenBucket', limit, ['capacity', 'refillRate', 'name']);
-      const text = native.limitTokenBucketRefilled(check.integer('capacity', capacity, INVALID), rate(refillRate));
+      const text = native.limitTokenBucketRefilled(check.integer('capacity', capacity, INVALID, COUNT), rate(refillRate));
       return named(text, name);
     }
     const { capacity, name } = check.options('the options of tokenBucket', options, ['capacity', 'name']);
     const text = native.limitTokenBucket(
-      check.integer('limit', limit, INVALID),
+      check.integer('limit', limit, INVALID, COUNT),
       check.number('perMs', perMs, INVALID),
-      capacity === undefined ? undefined : check.integer('capacity', capacity, INVALID),
+      capacity === undefined ? undefined : check.integer('capacity', capacity, INVALID, COUNT),
     );
     return named(text, name);
   }
@@ -48,9 +49,9 @@ class Limit {
   static fixedWindow(limit, perMs, options) {
     const { anchor = 'clock', name } = check.options('the options of fixedWindow', options, ['anchor', 'name']);
     const text = native.limitFixedWindow(
-      check.integer('limit', limit, INVALID),
+      check.integer('limit', limit, INVALID, COUNT),
       check.number('perMs', perMs, INVALID),
-      check.text('anchor', anchor, INVALID),
+      check.notation('anchor', anchor),
     );
     return named(text, name);
   }
@@ -59,9 +60,9 @@ class Limit {
   static leakyBucket(limit, perMs, options) {
     const { queue = 0, name } = check.options('the options of leakyBucket', options, ['queue', 'name']);
     const text = native.limitLeakyBucket(
-      check.integer('limit', limit, INVALID),
+      check.integer('limit', limit, INVALID, COUNT),
       check.number('perMs', perMs, INVALID),
-      check.integer('queue', queue, INVALID),
+      check.integer('queue', queue, INVALID, 'from 0 to 4294967294 (2^32-2)'),
     );
     return named(text, name);
   }
@@ -69,7 +70,7 @@ class Limit {
   /** `slidingWindow(limit, perMs, { name })`: the window before this one counts by its overlap. */
   static slidingWindow(limit, perMs, options) {
     const { name } = check.options('the options of slidingWindow', options, ['name']);
-    const text = native.limitSlidingWindow(check.integer('limit', limit, INVALID), check.number('perMs', perMs, INVALID));
+    const text = native.limitSlidingWindow(check.integer('limit', limit, INVALID, COUNT), check.number('perMs', perMs, INVALID));
     return named(text, name);
   }
 
@@ -80,9 +81,9 @@ class Limit {
   static slidingLog(limit, perMs, options) {
     const { buckets, name } = check.options('the options of slidingLog', options, ['buckets', 'name']);
     const text = native.limitSlidingLog(
-      check.integer('limit', limit, INVALID),
+      check.integer('limit', limit, INVALID, COUNT),
       check.number('perMs', perMs, INVALID),
-      buckets === undefined ? undefined : check.integer('buckets', buckets, INVALID),
+      buckets === undefined ? undefined : check.integer('buckets', buckets, INVALID, 'from 1 to 1024'),
     );
     return named(text, name);
   }
@@ -90,7 +91,7 @@ class Limit {
   /** `concurrency(limit, expiresMs, { name })`: at most `limit` in flight; what is never released ends after `expiresMs`. */
   static concurrency(limit, expiresMs, options) {
     const { name } = check.options('the options of concurrency', options, ['name']);
-    const text = native.limitConcurrency(check.integer('limit', limit, INVALID), check.number('expiresMs', expiresMs, INVALID));
+    const text = native.limitConcurrency(check.integer('limit', limit, INVALID, COUNT), check.number('expiresMs', expiresMs, INVALID));
     return named(text, name);
   }
 
@@ -106,7 +107,7 @@ class Limit {
 
   /** The same limit under a name of its own, which keeps its buckets when its numbers change. */
   withName(name) {
-    return new Limit(OWN, native.limitWithName(this.#text, check.text('name', name, INVALID)), this.#scope);
+    return new Limit(OWN, native.limitWithName(this.#text, check.notation('name', name)), this.#scope);
   }
 
   /** The same limit with buckets of its own, such as a route's. */
@@ -138,7 +139,7 @@ class Limit {
       if (!own && typeof limit !== 'string') {
         throw new MirabError(INVALID, `limits ${check.show(limit)}: they must be a notation such as '5/minute', a Limit, or an array of these`);
       }
-      texts.push(own ? limit.#text : limit);
+      texts.push(own ? limit.#text : check.notation('limits', limit));
       scopes.push(own ? limit.#scope : '');
     }
     return { texts, scopes };
@@ -152,7 +153,7 @@ function named(text, name) {
 
 function rate(value) {
   if (typeof value === 'number' || typeof value === 'bigint') return String(value);
-  return check.text('refillRate', value, INVALID);
+  return check.notation('refillRate', value);
 }
 
 module.exports = { Limit };

@@ -12,6 +12,7 @@ const { statsOf } = require('./stats.js');
 const { Sleepers } = require('./wait.js');
 
 const OPTIONS = ['store', 'clock', 'onStoreFailure', 'instances'];
+const FAILURES = ['local', 'open', 'closed', 'raise'];
 
 /** No limiter has this number: what is left after `close`. */
 const CLOSED = 2 ** 32 - 1;
@@ -52,8 +53,8 @@ class Limiter {
     this.#handle = native.limiterNew(
       texts,
       scopes,
-      [check.text('store', store, 'invalid_uri'), check.text('onStoreFailure', onStoreFailure)],
-      check.integer('instances', instances),
+      [check.text('store', store, 'invalid_uri'), check.oneOf('onStoreFailure', onStoreFailure, FAILURES)],
+      check.integer('instances', instances, 'invalid_argument', 'from 1 to 4294967295 (2^32-1)'),
       time.source,
     );
     registry.register(this, this.#handle, this);

@@ -63,9 +63,29 @@ test('the Express example starts, and limits a login', async () => {
   });
 });
 
+test('the error handler hides the address of the store, and leaves other errors alone', async (t) => {
+  const told = t.mock.method(console, 'error', () => {});
+  const app = require('express')();
+  app.get('/mine', () => { throw Object.assign(new Error('mine'), { status: 418 }); });
+  app.use(require('mirab/express').rateLimit({ store: 'redis://127.0.0.1:1', onStoreFailure: 'raise' }));
+  app.set('env', 'test');
+  new Function('app', blocks('js')[6])(app);
+  await serve(app, async (ask) => {
+    const { status, body } = await ask('/');
+    assert.deepEqual([status, body], [503, 'Please try again later.']);
+    assert.match(told.mock.calls[0].arguments[0], /127\.0\.0\.1/);
+    assert.equal((await ask('/mine')).status, 418);
+  });
+});
+
+test('the table of health names every field of it', async () => {
+  const table = /#### Health(.*?)^## /ms.exec(text)[1];
+  for (const name of Object.keys(await new mirab.Limiter('5/minute').health())) assert.match(table, new RegExp(`\\| .*\`${name}\``));
+});
+
 test('the bare server answers', async () => {
   let listener;
   const http = { createServer: (given) => (listener = given) };
-  new Function('http', 'rateLimit', blocks('js')[6])(http, require('mirab/express').rateLimit);
+  new Function('http', 'rateLimit', blocks('js')[7])(http, require('mirab/express').rateLimit);
   await serve(listener, async (ask) => assert.equal((await ask()).body, 'welcome'));
 });
