@@ -156,6 +156,7 @@ def soak_steps() -> list[Step]:
         "MIRAB_OUTAGE_MS": "5000",
         "MIRAB_ATTEMPTS": "1000000",
         "MIRAB_DECISIONS": "200000",
+        "MIRAB_FUZZ": "1000000",
     }
     return [
         Step(

@@ -6,17 +6,16 @@
 //! without a delay to gather. Connecting, which may wait for a name, is done by a thread that lives as
 //! long as it takes.
 
-use std::collections::VecDeque;
-use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use super::batch::{Ask, Command, MOST_GROUPS, part};
-use super::circuit::{Circuit, Leave};
+use super::batch::{Ask, Command, part};
+use super::circuit::Leave;
+use super::connecting::First;
 use super::error;
 use super::link::{Link, Lost};
+use super::queue::{Caller, Queue};
 use super::uri::Settings;
 use super::wire::Reply;
 use crate::fork;
@@ -25,43 +24,15 @@ use crate::{Error, ErrorKind, News, Result};
 /// How much longer than his own deadline one leads for others.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// How long nobody tries to have one more connection after it could not be had.
-const BETWEEN_TRIES: Duration = Duration::from_secs(1);
-
 pub(super) struct Desk {
     settings: Settings,
-    inner: Mutex<Inner>,
+    inner: Mutex<Queue>,
     has_news: AtomicBool,
-}
-
-struct Inner {
-    /// Of which process the rest is.
-    generation: u32,
-    idle: Vec<Link>,
-    /// How many connections are with those who lead.
-    leading: usize,
-    /// Descriptors of all connections, which a forked child closes.
-    open: Vec<RawFd>,
-    is_connecting: bool,
-    /// From when on one more connection may be tried, after it could not be had.
-    more_from: Option<Instant>,
-    first: First,
-    waiting: VecDeque<Arc<Caller>>,
-    circuit: Circuit,
-}
-
-/// One who waits for his answer.
-struct Caller {
-    ask: Ask,
-    deadline: Instant,
-    answer: OnceLock<Result<Reply>>,
-    /// Notified when he is answered, or may lead.
-    wake: Condvar,
 }
 
 impl Desk {
     pub fn new(settings: Settings) -> Arc<Self> {
-        Arc::new(Self { settings, inner: Mutex::new(Inner::new()), has_news: AtomicBool::new(false) })
+        Arc::new(Self { settings, inner: Mutex::new(Queue::new()), has_news: AtomicBool::new(false) })
     }
 
     pub fn settings(&self) -> &Settings {
@@ -92,7 +63,7 @@ impl Desk {
 
     fn wait<'a>(
         self: &'a Arc<Self>,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: MutexGuard<'a, Queue>,
         ask: Ask,
         deadline: Instant,
     ) -> Result<Reply> {
@@ -116,6 +87,9 @@ impl Desk {
             }
             if inner.leading == 0 || inner.is_crowded(self.settings.pool) {
                 self.connect(&mut inner);
+                if caller.answer.get().is_some() {
+                    continue;
+                }
             }
             inner = caller.wake.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -165,7 +139,7 @@ impl Desk {
         Box::new(fork::lock(&self.inner))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         let mut inner = fork::lock(&self.inner);
         let generation = fork::generation();
         if inner.generation != generation {
@@ -175,7 +149,7 @@ impl Desk {
         inner
     }
 
-    fn patience(&self, inner: &Inner) -> Duration {
+    fn patience(&self, inner: &Queue) -> Duration {
         let Settings { timeout, connect_timeout, .. } = self.settings;
         timeout.max(match inner.first {
             First::Untried => connect_timeout,
@@ -187,10 +161,10 @@ impl Desk {
     /// Leads: a round trip for those who wait, and their answers.
     fn lead<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: MutexGuard<'a, Queue>,
         mut link: Link,
         deadline: Instant,
-    ) -> MutexGuard<'a, Inner> {
+    ) -> MutexGuard<'a, Queue> {
         let callers = inner.gather();
         inner.leading += 1;
         // While this one is on its way, others may lead with another connection.
@@ -246,7 +220,7 @@ impl Desk {
         inner
     }
 
-    fn announce(&self, inner: &Inner) {
+    pub(super) fn announce(&self, inner: &Queue) {
         if inner.circuit.has_news() {
             self.has_news.store(true, Ordering::Relaxed);
         }
@@ -279,7 +253,7 @@ impl Desk {
     }
 
     /// What the answer to a script says of the server: all of ours answer with integers.
-    fn judge(&self, inner: &mut Inner, reply: &Reply, now: Instant) {
+    fn judge(&self, inner: &mut Queue, reply: &Reply, now: Instant) {
         match reply {
             Reply::Error(text) if is_failure(text) => inner.circuit.failed(now, self.error(text)),
             Reply::Integers(_) | Reply::Error(_) => inner.circuit.succeeded(),
@@ -298,215 +272,13 @@ impl Desk {
         self.announce(&inner);
     }
 
-    /// Makes a connection for another than those who meet here; `then` is called by the thread that made
-    /// it. False where no thread can be started.
-    pub fn connect_for(
-        self: &Arc<Self>,
-        then: impl FnOnce(std::result::Result<Link, Lost>) + Send + 'static,
-    ) -> bool {
-        self.lock().first.begin();
-        let desk = Arc::clone(self);
-        let started = spawn(move || {
-            let link = Link::open(&desk.settings, desk.connect_deadline());
-            let mut inner = desk.lock();
-            inner.first = First::Over;
-            match &link {
-                Ok(_) => inner.circuit.found(),
-                Err(lost) => inner.circuit.not_found(Instant::now(), lost.error(&desk.settings, false)),
-            }
-            desk.announce(&inner);
-            drop(inner);
-            then(link);
-        });
-        if let Err(error) = &started {
-            self.lost(&self.unavailable(&format!("no thread to connect with: {error}")));
-        }
-        started.is_ok()
-    }
-
-    fn connect_deadline(&self) -> Instant {
-        Instant::now() + self.settings.connect_timeout.max(self.settings.timeout)
-    }
-
-    /// Starts to connect, unless someone does.
-    fn connect(self: &Arc<Self>, inner: &mut Inner) {
-        if inner.is_connecting {
-            return;
-        }
-        inner.is_connecting = true;
-        inner.first.begin();
-        let (desk, generation) = (Arc::clone(self), inner.generation);
-        let started = spawn(move || {
-            let link = Link::open(&desk.settings, desk.connect_deadline());
-            desk.connected(link, generation);
-        });
-        if let Err(error) = started {
-            inner.is_connecting = false;
-            let error = self.unavailable(&format!("no thread to connect with: {error}"));
-            inner.circuit.not_found(Instant::now(), error);
-        }
-    }
-
-    fn connected(&self, link: std::result::Result<Link, Lost>, generation: u32) {
-        let mut inner = self.lock();
-        if inner.generation != generation {
-            return;
-        }
-        (inner.is_connecting, inner.first) = (false, First::Over);
-        match link {
-            Ok(link) => {
-                inner.circuit.found();
-                inner.open.push(link.raw_fd());
-                inner.idle.push(link);
-                inner.wake_next(self.settings.pool);
-            }
-            // It was to be one more: who waits is served by those that there are.
-            Err(_) if inner.leading > 0 => inner.more_from = Some(Instant::now() + BETWEEN_TRIES),
-            Err(lost) => {
-                let error = lost.error(&self.settings, false);
-                inner.circuit.not_found(Instant::now(), error.clone());
-                // Nothing was sent for those who wait: they need not wait for their deadlines.
-                for caller in std::mem::take(&mut inner.waiting) {
-                    caller.tell(Err(error.clone()));
-                }
-            }
-        }
-        self.announce(&inner);
-    }
-
     /// What the server's error is to a caller.
     pub fn error(&self, text: &str) -> Error {
         Error::new(error::kind(text), format!("{}: {}", self.settings, error::line(text)))
     }
 
-    fn unavailable(&self, why: &str) -> Error {
+    pub(super) fn unavailable(&self, why: &str) -> Error {
         Error::new(ErrorKind::StoreUnavailable, format!("{}: {why}", self.settings))
-    }
-}
-
-/// The first connection of a process, which alone may take longer: a worker's first requests should not be
-/// decided beside the store.
-#[derive(Clone, Copy)]
-enum First {
-    Untried,
-    Begun(Instant),
-    Over,
-}
-
-impl First {
-    fn begin(&mut self) {
-        if let Self::Untried = self {
-            *self = Self::Begun(Instant::now());
-        }
-    }
-}
-
-impl Inner {
-    fn new() -> Self {
-        Self {
-            generation: fork::generation(),
-            idle: Vec::new(),
-            leading: 0,
-            open: Vec::new(),
-            is_connecting: false,
-            more_from: None,
-            first: First::Untried,
-            waiting: VecDeque::new(),
-            circuit: Circuit::new(),
-        }
-    }
-
-    /// Whether more wait than one round trip takes, and one more connection may be made.
-    fn is_crowded(&self, pool: usize) -> bool {
-        self.waiting.len() >= MOST_GROUPS
-            && self.leading < pool
-            && self.idle.is_empty()
-            && self.more_from.is_none_or(|from| from <= Instant::now())
-    }
-
-    /// A connection for the next one who leads. A second round trip goes out beside the first only when
-    /// more wait than one can take.
-    fn link_to_lead(&mut self, pool: usize) -> Option<Link> {
-        if self.waiting.is_empty()
-            || self.leading >= pool
-            || (self.leading > 0 && self.waiting.len() < MOST_GROUPS)
-        {
-            return None;
-        }
-        while let Some(link) = self.idle.pop() {
-            if link.is_alive() {
-                return Some(link);
-            }
-            self.forget(link.raw_fd());
-        }
-        None
-    }
-
-    /// Those whose calls go out together: the first, and what can travel with it.
-    fn gather(&mut self) -> Vec<Arc<Caller>> {
-        let mut gathered: Vec<Arc<Caller>> = Vec::new();
-        let mut groups = 0;
-        while let Some(next) = self.waiting.front() {
-            let own = next.ask.groups();
-            let fits = own.is_some_and(|own| groups > 0 && groups + own <= MOST_GROUPS);
-            if !gathered.is_empty() && !fits {
-                break;
-            }
-            groups += own.unwrap_or(0);
-            gathered.extend(self.waiting.pop_front());
-        }
-        gathered
-    }
-
-    fn wake_next(&self, pool: usize) {
-        if self.leading < pool
-            && let Some(next) = self.waiting.front()
-        {
-            next.wake.notify_one();
-        }
-    }
-
-    /// Whose deadline has passed: what he asked was not sent yet, or may have been charged.
-    fn give_up(&mut self, caller: &Arc<Caller>, settings: &Settings) -> Error {
-        let place = self.waiting.iter().position(|other| Arc::ptr_eq(other, caller));
-        let was_sent = place.and_then(|place| self.waiting.remove(place)).is_none();
-        self.circuit.given_up();
-        let error = Lost::Late.error(settings, was_sent);
-        if !was_sent {
-            self.circuit.failed(Instant::now(), error.clone());
-        }
-        error
-    }
-
-    fn forget(&mut self, fd: RawFd) {
-        self.open.retain(|&open| open != fd);
-    }
-
-    fn forget_idle(&mut self) {
-        for link in std::mem::take(&mut self.idle) {
-            self.forget(link.raw_fd());
-        }
-    }
-
-    /// In a child made by fork: the connections are its parent's, and not a word may be said on them.
-    fn leave_to_parent(&mut self) {
-        // Those that were on their way are held by threads which the child does not have.
-        let idle: Vec<RawFd> = self.idle.iter().map(Link::raw_fd).collect();
-        for fd in std::mem::take(&mut self.open) {
-            if !idle.contains(&fd) {
-                // SAFETY: it was open at the fork, and nobody in this process knows of it but this list.
-                unsafe { libc::close(fd) };
-            }
-        }
-        *self = Self::new();
-    }
-}
-
-impl Caller {
-    fn tell(&self, answer: Result<Reply>) {
-        // He is told once: who has given up is not asked any more.
-        let _ = self.answer.set(answer);
-        self.wake.notify_one();
     }
 }
 
@@ -523,24 +295,4 @@ fn round_trip(link: &mut Link, command: &Command, deadline: Instant) -> std::res
 /// Whether an error says that the server does not decide, rather than something about one key.
 fn is_failure(text: &str) -> bool {
     error::code(text) != "WRONGTYPE"
-}
-
-/// Starts a thread that connects.
-fn spawn(connect: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    let builder = thread::Builder::new().name("mirab-connect".into()).stack_size(256 * 1024);
-    let started = builder.spawn(move || {
-        block_signals();
-        connect();
-    });
-    started.map(|_| ())
-}
-
-/// Signals are for the threads of the host.
-fn block_signals() {
-    let mut all = std::mem::MaybeUninit::uninit();
-    // SAFETY: the set is initialised by the call, which cannot fail with these arguments.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
-    }
 }

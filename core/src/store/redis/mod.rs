@@ -4,12 +4,14 @@
 mod address;
 mod batch;
 mod circuit;
+mod connecting;
 mod desk;
 pub(crate) mod driver;
 mod error;
 mod file;
 mod key;
 mod link;
+mod queue;
 mod script;
 mod socket;
 #[cfg(feature = "tls")]
