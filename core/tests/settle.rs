@@ -287,7 +287,7 @@ fn a_block_holds_while_the_store_is_away() {
 
 #[test]
 fn what_the_store_surely_did_not_do_can_be_given_back_again() {
-    let mut server = Server::start(&["--appendonly", "yes"]);
+    let mut server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let store = Store::open(&server.uri("&timeout_ms=5000&connect_timeout_ms=5000")).unwrap();
     let policy = Policy::parse("9/hour; concurrency: 9 for 1 hour").unwrap();
     let limiter = Limiter::builder(policy).store(store).on_store_failure(OnStoreFailure::Raise);
