@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
+from mirab._aside import answer_of, could_not_be_given_back, give_back, start, start_surely
 from mirab._async_hold import hold, limit
 from mirab._mirab import (
     Closed,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from mirab._aside import Asked
+
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -36,8 +39,9 @@ class AsyncLimiter:
 
     On a store in this process an `await` never leaves the loop. On Redis, what the tasks of a loop ask in
     one turn of it travels together, on one connection that the loop itself watches: no thread waits. That
-    is so for `acquire`, `allow`, `peek` and `wait`; the other operations run in a thread of the loop's
-    default executor (`asyncio.to_thread`). What is cancelled may have been charged, and stays so.
+    is so for `acquire`, `allow`, `peek` and `wait`; the other operations run in a few threads of mirab's.
+    What is cancelled may have been charged, and stays so; but places under `concurrency` that nobody gets
+    to know of are given back, and what settles, blocks or resets goes on.
 
     It is an asynchronous context manager that closes itself.
     """
@@ -63,7 +67,11 @@ class AsyncLimiter:
     async def acquire(self, key: str | bytes, cost: SupportsIndex = 1) -> Decision:
         """Take `cost` units of `key` if they are there; see `Limiter.acquire`."""
         answer = acquire_soon(self._limiter, key, cost)
-        return answer if isinstance(answer, Decision) else await answer
+        if isinstance(answer, Decision):
+            return answer
+        if not self._has_places:
+            return await answer
+        return await answer_of(answer, self._give_back)
 
     async def allow(self, key: str | bytes, cost: SupportsIndex = 1) -> bool:
         """Like `acquire`, but answer only True or False."""
@@ -79,7 +87,14 @@ class AsyncLimiter:
         self, items: Iterable[str | bytes | tuple[str | bytes, SupportsIndex]]
     ) -> list[Decision]:
         """Acquire for several keys in one step; see `Limiter.acquire_many`."""
-        return await self._aside(self._limiter.acquire_many, items)
+        if not self._waits:
+            return self._limiter.acquire_many(items)
+        asked = start(self._limiter.acquire_many, items)
+        try:
+            return await answer_of(asked, self._give_back_all)
+        except asyncio.CancelledError:
+            asked.cancel()  # it may not have begun
+            raise
 
     async def wait(
         self, key: str | bytes, cost: SupportsIndex = 1, timeout: "float | timedelta | None" = None
@@ -94,7 +109,12 @@ class AsyncLimiter:
             pause = waiter.pause(decision)
             if pause is None:
                 return decision
-            await self._sleep(pause)
+            try:
+                await self._sleep(pause)
+            except BaseException:
+                if self._has_places:
+                    give_back(self._limiter, decision)
+                raise
             if decision:  # its turn has come
                 return decision
 
@@ -110,7 +130,7 @@ class AsyncLimiter:
         """End what `decision` holds of `concurrency` limits; see `Limiter.release`."""
         if not self._has_places:  # nothing is asked
             return self._limiter.release(decision)
-        return await self._aside(self._limiter.release, decision)
+        return await self._aside(self._limiter.release, decision, late=_tell_what_failed)
 
     def hold(
         self, key: str | bytes, cost: SupportsIndex = 1, *, max_wait: "float | timedelta | None" = None
@@ -176,11 +196,26 @@ class AsyncLimiter:
         """Name its limits and its store."""
         return repr(self._limiter).replace("mirab.Limiter", "mirab.AsyncLimiter", 1)
 
-    async def _aside(self, operation: Callable[..., _Result], *arguments: object) -> _Result:
-        """Call what may wait for a network where it does not hold up the loop."""
-        if self._waits:
-            return await asyncio.to_thread(operation, *arguments)
-        return operation(*arguments)
+    async def _aside(
+        self,
+        operation: Callable[..., _Result],
+        *arguments: object,
+        late: "Callable[[Asked[_Result]], object]" = lambda _: None,
+    ) -> _Result:
+        """Call what may wait for a network where it does not hold up the loop; cancelled, it goes on."""
+        if not self._waits:
+            return operation(*arguments)
+        return await answer_of(start_surely(operation, *arguments), late)
+
+    def _give_back(self, asked: "Asked[Decision]") -> None:
+        """Release what was admitted when its task was gone."""
+        if asked.exception() is None:
+            give_back(self._limiter, asked.result())
+
+    def _give_back_all(self, asked: "Asked[list[Decision]]") -> None:
+        if self._has_places and not asked.cancelled() and asked.exception() is None:
+            for decision in asked.result():
+                give_back(self._limiter, decision)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep; raise Closed as soon as the limiter is."""
@@ -196,6 +231,11 @@ class AsyncLimiter:
             self._asleep.discard(woken)
         if self._closed:
             raise Closed("the limiter is closed")
+
+
+def _tell_what_failed(asked: "Asked[int]") -> None:
+    if error := asked.exception():
+        could_not_be_given_back(error)
 
 
 def _wake(woken: "asyncio.Future[None]") -> None:

@@ -2,11 +2,11 @@
 
 import functools
 import inspect
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
 
+from mirab._aside import could_not_be_given_back
 from mirab._mirab import Decision, InvalidArgument, MirabError, Unsupported
 from mirab._refused import Refused
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from mirab._async import AsyncLimiter
-
-logger = logging.getLogger("mirab")
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -41,7 +39,7 @@ async def hold(
         try:
             await limiter.release(decision)
         except MirabError as error:  # the block's own exception says more
-            logger.warning("a place could not be given back and is taken until it expires: %s", error)
+            could_not_be_given_back(error)
         raise
     await limiter.release(decision)
 
