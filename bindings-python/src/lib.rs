@@ -39,7 +39,7 @@ mod _mirab {
     #[pymodule_export]
     use super::health::PyHealth;
     #[pymodule_export]
-    use super::http::{client_key, http_headers};
+    use super::http::{PyAnswer, PyAnswers, PyClients};
     #[pymodule_export]
     use super::limit::PyLimit;
     #[pymodule_export]

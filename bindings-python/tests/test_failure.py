@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mirab import Closed, Health, InvalidArgument, Limiter, MirabError, StoreTimeout
-from mirab._mirab import http_headers
+from mirab.http import Answers
 from redis_server import PATIENCE, Server
 
 QUICK = "timeout_ms=50&connect_timeout_ms=50"
@@ -65,7 +65,8 @@ def test_open_admits_all_and_invents_no_numbers(server: Server) -> None:
     limiter = Limiter("5/hour", server.uri(QUICK), on_store_failure="open")
     decisions = [limiter.acquire("k") for _ in range(9)]
     assert all(decision.allowed and decision.degraded for decision in decisions)
-    assert http_headers(decisions[0], ["draft-8", "x-ratelimit"]) == []
+    answer = Answers(["draft-8", "x-ratelimit"], body="json").answer(decisions[0])
+    assert (answer.status, answer.headers, answer.body) == (200, [], None)
     assert limiter.allow("k")
     assert limiter.peek("k").degraded
 
@@ -77,8 +78,11 @@ def test_closed_refuses_all_until_the_store_is_looked_for_again(server: Server) 
     assert not any(decisions)
     assert all(decision.degraded and not decision.never for decision in decisions)
     assert all(0 < (decision.retry_after or 0) < 3 for decision in decisions)
-    fields = dict(http_headers(decisions[0], ["draft-8", "x-ratelimit"]))
-    assert set(fields) == {"Retry-After", "Cache-Control"}
+    answer = Answers(["draft-8", "x-ratelimit"], body="problem").answer(decisions[0])
+    assert answer.status == 503
+    assert [name for name, _ in answer.headers] == ["Retry-After", "Cache-Control", "Content-Type"]
+    assert "#temporary-reduced-capacity" in (answer.body or "")
+    assert '"violated-policies":[]' in (answer.body or "")
     assert not limiter.allow("k")
 
 

@@ -1,70 +1,134 @@
-"""The headers of a decision."""
+"""Who is asking, and what he is told; the tables of tests/http hold the rest."""
 
 import pytest
+from flask import Flask, request
 
 from mirab import InvalidArgument, Limiter, ManualClock
-from mirab._mirab import client_key, http_headers
+from mirab.flask import client_address, get_remote_address
+from mirab.http import Answers, Clients
 
 
-def test_headers_of_an_admission() -> None:
-    decision = Limiter("5/minute", clock=ManualClock()).acquire("k")
-    assert dict(http_headers(decision, ["draft-8"])) == {
+def told(limits: str, *costs: int, **options: object) -> dict[str, str]:
+    limiter = Limiter(limits, clock=ManualClock())
+    for cost in costs:
+        decision = limiter.acquire("k", cost)
+    return dict(Answers(**options).answer(decision, unix_now=1000).headers)  # type: ignore[arg-type]
+
+
+def test_an_admission_and_a_refusal() -> None:
+    assert told("5/minute", 1) == {
         "RateLimit-Policy": '"5/minute";q=5;w=60',
         "RateLimit": '"5/minute";r=4;t=12',
     }
-
-
-def test_headers_of_a_refusal() -> None:
-    limiter = Limiter("1/minute", clock=ManualClock())
-    limiter.acquire("k")
-    headers = dict(http_headers(limiter.acquire("k"), ["draft-8", "x-ratelimit-epoch"], unix_now=1000))
+    headers = told("1/minute", 1, 1, families=["draft-8", "x-ratelimit-epoch"], body="problem")
     assert headers["Retry-After"] == "60"
     assert headers["Cache-Control"] == "no-store"
-    assert headers["X-RateLimit-Limit"] == "1"
-    assert headers["X-RateLimit-Remaining"] == "0"
     assert headers["X-RateLimit-Reset"] == "1060"
+    assert headers["Content-Type"] == "application/problem+json"
+    assert "Retry-After" not in told("deny", 1)
 
 
-def test_every_limit_of_a_policy_is_told() -> None:
-    decision = Limiter("5/minute; 100/hour", clock=ManualClock()).acquire("k")
-    headers = dict(http_headers(decision, ["draft-8"]))
-    assert headers["RateLimit-Policy"] == '"5/minute";q=5;w=60, "100/hour";q=100;w=3600'
-    assert headers["RateLimit"] == '"5/minute";r=4;t=12, "100/hour";r=99;t=36'
+def test_an_answer_is_a_status_headers_and_a_body() -> None:
+    limiter = Limiter("1/minute", clock=ManualClock())
+    answers = Answers(body="json")
+    admitted, refused = (answers.answer(limiter.acquire("k")) for _ in range(2))
+    assert (admitted.status, admitted.body, repr(admitted)) == (200, None, "Answer(status=200)")
+    assert refused.status == 429
+    assert refused.body is not None
+    assert refused.body.startswith('{"error":"rate_limited"')
 
 
-def test_never_has_no_retry_after() -> None:
-    assert "Retry-After" not in dict(http_headers(Limiter("deny").acquire("k"), ["draft-8"]))
-
-
-def test_names() -> None:
+def test_names_and_partitions() -> None:
     decision = Limiter("5/minute").acquire("k")
-    headers = dict(http_headers(decision, ["draft-8"], policy_name='a"b', partition_key="k"))
-    assert headers["RateLimit-Policy"].startswith(r'"a\"b"')
-    assert "pk=:" in headers["RateLimit-Policy"]
-
-
-def test_bad_arguments() -> None:
-    decision = Limiter("5/minute").acquire("k")
-    with pytest.raises(InvalidArgument, match="draft-99"):
-        http_headers(decision, ["draft-99"])  # type: ignore[list-item]
-    for now in (-1, float("nan"), "now"):
-        with pytest.raises(InvalidArgument, match="unix_now"):
-            http_headers(decision, [], unix_now=now)  # type: ignore[arg-type]
+    policy = [
+        dict(answers.answer(decision, policy_name='a"b', partition_key=key).headers)["RateLimit-Policy"]
+        for answers in (Answers(), Answers(partition_salt=b"0123456789abcdef"))
+        for key in ("k", b"k", "other")
+    ]
+    assert policy[0].startswith(r'"a\"b";q=5;w=60;pk=:')
+    assert policy[0] == policy[1]
+    assert policy[3] == policy[4]
+    assert len(set(policy)) == 4
 
 
 @pytest.mark.parametrize(
-    ("address", "key"),
+    ("options", "words"),
     [
-        ("192.0.2.1", "192.0.2.1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
-        ("nobody", None),
-        ("", None),
+        ({"families": ["draft-99"]}, "draft-99"),
+        ({"families": "draft-8"}, "families 'draft-8': it must be a list"),
+        ({"families": [8]}, "families"),
+        ({"body": "xml"}, "xml"),
+        ({"partition_salt": b"short"}, "5 bytes"),
+        ({"partition_salt": "0123456789abcdef"}, "partition_salt: it must be bytes"),
+        ({"max_hold": -1}, "max_hold -1"),
+        ({"max_hold": float("nan")}, "max_hold nan"),
     ],
 )
-def test_client_key(address: str, key: str | None) -> None:
-    assert client_key(address) == key
+def test_what_is_no_way_to_answer(options: dict[str, object], words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        Answers(**options)  # type: ignore[arg-type]
 
 
-def test_client_key_prefix() -> None:
-    assert client_key("2001:db8:1:2ff::4", 56) == "2001:db8:1:200::/56"
+def test_a_bad_time_and_no_decision() -> None:
+    decision = Limiter("5/minute").acquire("k")
+    for now in (-1, float("nan"), "now"):
+        with pytest.raises(InvalidArgument, match="unix_now"):
+            Answers().answer(decision, unix_now=now)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="it must be a Decision"):
+        Answers().answer("yes")  # type: ignore[arg-type]
+
+
+def test_clients() -> None:
+    clients = Clients(["10.0.0.0/8"])
+    assert clients.header == "x-forwarded-for"
+    assert clients.key("10.0.0.1", ["1.1.1.1, 192.0.2.7"]) == "192.0.2.7"
+    assert clients.key("192.0.2.9", ["1.1.1.1"]) == "192.0.2.9"
+    assert clients.key("10.0.0.1", (line for line in ["192.0.2.7"])) == "192.0.2.7"
+    assert clients.key("10.0.0.1", ["\udcff, 192.0.2.7"]) == "192.0.2.7"
+    assert (Clients().header, Clients(0).header, Clients([]).header) == (None, None, None)
+    assert Clients().key(None) is None
+    assert Clients(1, header="Forwarded").key("10.0.0.1", ["for=192.0.2.7"]) == "192.0.2.7"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        ((["everyone"],), {}, "everyone"),
+        ((["0.0.0.0/0"],), {}, "everybody"),
+        (("10.0.0.0/8",), {}, "trusted_proxies '10.0.0.0/8'"),
+        ((-1,), {}, "trusted_proxies -1"),
+        ((33,), {}, "33"),
+        ((True,), {}, "trusted_proxies True"),
+        ((1.5,), {}, "trusted_proxies 1.5"),
+        (([1],), {}, "trusted_proxies"),
+        ((1,), {"header": "X-A, X-B"}, "one header"),
+        ((1,), {"ipv6_prefix": 0}, "1 to 128"),
+        ((1,), {"ipv6_prefix": 129}, "1 to 128"),
+        ((1,), {"ipv6_prefix": -1}, "ipv6_prefix -1"),
+    ],
+)
+def test_whom_nobody_can_trust(arguments: tuple[object, ...], options: dict[str, object], words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        Clients(*arguments, **options)  # type: ignore[arg-type]
+
+
+def test_lines_are_a_list() -> None:
+    for lines in ("192.0.2.7", b"192.0.2.7", 5, [5]):
+        with pytest.raises(InvalidArgument, match="lines"):
+            Clients(1).key("10.0.0.1", lines)  # type: ignore[arg-type]
+
+
+def test_flask_asks_the_proxies_that_are_trusted() -> None:
+    app = Flask(__name__)
+    behind, hops = client_address(["10.0.0.0/8"]), client_address(1, header="Forwarded")
+    environ = {"REMOTE_ADDR": "10.0.0.1"}
+    headers = {"X-Forwarded-For": "1.1.1.1, 192.0.2.7", "Forwarded": "for=192.0.2.8"}
+    with app.test_request_context(environ_base=environ, headers=headers):
+        assert (behind(), hops(), get_remote_address()) == ("192.0.2.7", "192.0.2.8", "10.0.0.1")
+    with app.test_request_context(environ_base={"REMOTE_ADDR": "2001:db8::1"}, headers=headers):
+        assert behind() == "2001:db8::/64"
+        assert request.remote_addr == "2001:db8::1"
+    with app.test_request_context(environ_base={"REMOTE_ADDR": ""}, headers=headers):
+        assert (behind(), get_remote_address()) == ("", "")
+    with pytest.raises(InvalidArgument, match="everybody"):
+        client_address(["::/0"])

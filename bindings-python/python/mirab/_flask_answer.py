@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 from flask import Response
 from werkzeug.exceptions import ServiceUnavailable, TooManyRequests
 
-from mirab._mirab import Decision, Limit, Limiter, http_headers
+from mirab._mirab import Decision, Limit, Limiter
+from mirab.http import Answers
 
 if TYPE_CHECKING:
     from mirab._flask_rule import DeductWhen, Rule
+
+
+class Told:
+    """How the clients of an app are told: with X-RateLimit headers, and without."""
+
+    def __init__(self, max_hold: float) -> None:
+        """Tell them that what would be held longer is refused."""
+        self.briefly = Answers(["draft-8"], max_hold=max_hold)
+        self.fully = Answers(["draft-8", "x-ratelimit-epoch"], max_hold=max_hold)
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,8 @@ class Answer:
     """Whether the response of the request is counted; None when each is."""
     max_hold: float
     """The longest that it may hold the request."""
+    told_by: "Told"
+    """How clients are told."""
 
     @property
     def held_too_long(self) -> bool:
@@ -103,12 +115,8 @@ class Answer:
 
     def headers(self, *, x_ratelimit: bool) -> list[tuple[str, str]]:
         """Return the headers that tell it."""
-        if self.held_too_long:  # its numbers are those of a request that was given back
-            wait = math.ceil(self.decision.delay - self.max_hold)
-            return [("Retry-After", str(wait)), ("Cache-Control", "no-store")]
-        if not x_ratelimit:
-            return http_headers(self.decision, ["draft-8"])
-        return http_headers(self.decision, ["draft-8", "x-ratelimit-epoch"], unix_now=self.decided_at)
+        answers = self.told_by.fully if x_ratelimit else self.told_by.briefly
+        return answers.answer(self.decision, unix_now=self.decided_at).headers
 
 
 class RateLimitExceeded(TooManyRequests):

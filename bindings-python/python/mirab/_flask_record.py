@@ -116,7 +116,10 @@ class Record:
             self.settings.store_failed(error)
             return None
         self.settings.store_answered()
-        return Answer(charges, limiter, decision, self.settings.now(), deduct_when, self.settings.max_hold)
+        settings = self.settings
+        return Answer(
+            charges, limiter, decision, settings.now(), deduct_when, settings.max_hold, settings.told_by
+        )
 
     def _count(self, answers: Sequence[Answer]) -> None:
         """Keep what a request that may pass has taken."""

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlencode
 
 from flask import Flask
 
+from mirab._flask_answer import Told
 from mirab._flask_hold import logger
 from mirab._flask_rule import FIXED_WINDOW, KeyFunc, OnBreach, Rule, check_strategy, rules_of
 from mirab._mirab import (
@@ -93,7 +94,12 @@ class Settings:
     max_hold: float
     failing: bool = False
     warned_of_no_key: bool = False
+    told_by: Told = field(init=False)
     _limiters: dict[tuple[Limit, ...], Limiter] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make what depends on the rest."""
+        self.told_by = Told(self.max_hold)
 
     @classmethod
     def of(cls, app: Flask, given: Mapping[str, Any]) -> "Settings":

@@ -560,28 +560,102 @@ class Waiter:
         After the sleep it is the answer where it admitted, and is asked again where it refused.
         """
 
-def http_headers(
-    decision: Decision,
-    families: Sequence[Literal["draft-8", "draft-7", "draft-6", "x-ratelimit", "x-ratelimit-epoch"]],
-    *,
-    policy_name: str | None = None,
-    partition_key: str | bytes | None = None,
-    unix_now: SupportsFloat | None = None,
-) -> list[tuple[str, str]]:
-    """Return the response headers that tell a decision, as (name, value) pairs.
+@final
+class Clients:
+    """Who is asking: the client's address, behind proxies that are trusted and no others.
 
-    policy_name: what the policy is called, instead of the limit's name.
-    partition_key: the key whose hash becomes `pk`.
-    unix_now: the seconds since 1970 from which "x-ratelimit-epoch" counts, else the system's.
-
-    A refusal also gets Retry-After (unless it is never) and Cache-Control.
+    Without a trusted proxy the client is who has connected, whatever the request says. A trusted proxy tells
+    for whom it asks, in one header that is read from the right: what stands to the left of the first address
+    that is not trusted was written by that client himself, and nobody believes it.
     """
 
-def client_key(address: str, ipv6_prefix: int = 64) -> str | None:
-    """Return the canonical text of a client's address, for use as a key; None when it isn't one.
+    def __new__(
+        cls,
+        trusted_proxies: Sequence[str] | int | None = None,
+        *,
+        header: str = "X-Forwarded-For",
+        ipv6_prefix: int = 64,
+    ) -> Self:
+        """Trust these proxies.
 
-    An IPv4 address in IPv6 clothes becomes IPv4; IPv6 is masked to its first `ipv6_prefix` bits.
-    """
+        trusted_proxies: networks ("10.0.0.0/8", "2001:db8::7"), the names "loopback", "linklocal",
+            "uniquelocal", "shared" and "unix", or the number of proxies, one behind the other, that nobody
+            can go round.
+        header: the one that the proxies write; "Forwarded" is read as RFC 7239 says, others as lists of
+            addresses.
+        ipv6_prefix: how many bits of an IPv6 address make a client, 1 to 128.
+
+        Raises InvalidArgument for anything else.
+        """
+
+    @property
+    def header(self) -> str | None:
+        """The name of the header to hand over, in lower case; None where none is read."""
+
+    def key(self, peer: str | None, lines: Iterable[str] | None = None) -> str | None:
+        """Return the client's key: "192.0.2.7" or "2001:db8:1:2::/64"; None where nothing is known of him.
+
+        peer: the address that has connected, None or empty for a socket file.
+        lines: the header's values, one for each time that the request has it, in their order.
+        """
+
+@final
+class Answers:
+    """How decisions are told to clients: made once, used for each."""
+
+    def __new__(
+        cls,
+        families: Sequence[
+            Literal["draft-8", "draft-8-spaced", "draft-7", "draft-6", "x-ratelimit", "x-ratelimit-epoch"]
+        ]
+        | None = None,
+        *,
+        body: Literal["none", "problem", "json"] = "none",
+        partition_salt: bytes | None = None,
+        max_hold: SupportsFloat | None = None,
+    ) -> Self:
+        """Tell them so.
+
+        families: of headers; "draft-8" (to 11) where none is given.
+        body: what stands in a refusal; "problem" is application/problem+json.
+        partition_salt: at least 16 secret bytes, the same in all processes; without them `pk` differs from
+            one process to the next.
+        max_hold: the longest that a request is held for a leaky bucket, in seconds; one that would be held
+            longer is answered as refused.
+
+        Raises InvalidArgument for anything else.
+        """
+
+    def answer(
+        self,
+        decision: Decision,
+        *,
+        policy_name: str | None = None,
+        partition_key: str | bytes | None = None,
+        unix_now: SupportsFloat | None = None,
+    ) -> Answer:
+        """Return the answer to a decision.
+
+        policy_name: what the policy is called, instead of the limit's name.
+        partition_key: the key whose salted hash becomes `pk`.
+        unix_now: the seconds since 1970 from which "x-ratelimit-epoch" counts, else the system's.
+        """
+
+@final
+class Answer:
+    """What a client is told: to be sent where it refuses; else its headers go with the response."""
+
+    @property
+    def status(self) -> int:
+        """200 where the request may pass, 429 where it may not, 503 where nobody could decide."""
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The headers, as (name, value) pairs, with the Content-Type of the body."""
+
+    @property
+    def body(self) -> str | None:
+        """The body of a refusal, where one is wanted; else None."""
 
 class MirabError(Exception):
     """The base of every error of mirab. A refusal is a decision, never an error."""

@@ -62,23 +62,58 @@ from mirab._flask_hold import EndsHeld, Held, check_max_hold
 from mirab._flask_record import Record
 from mirab._flask_rule import DeductWhen, KeyFunc, LimitValue, OnBreach, Rule
 from mirab._flask_settings import CONFIG, Settings, refuse_unknown
-from mirab._mirab import InvalidArgument, ManualClock, Unsupported, client_key
+from mirab._mirab import InvalidArgument, ManualClock, Unsupported
+from mirab.http import Clients
 
-__all__ = ["Limiter", "NotDecided", "RateLimitExceeded", "RequestLimit", "get_remote_address"]
+__all__ = [
+    "Limiter",
+    "NotDecided",
+    "RateLimitExceeded",
+    "RequestLimit",
+    "client_address",
+    "get_remote_address",
+]
 
 View = TypeVar("View", bound=Callable[..., Any])
 
 _RULES = "__mirab_rules__"
 _EXEMPT = "__mirab_exempt__"
 
+_DIRECT = Clients()
+
 
 def get_remote_address() -> str:
     """Return the address of who sent the request, an IPv6 one by its /64; empty when there is none.
 
-    Behind a proxy, Werkzeug's ProxyFix makes it the client's.
+    Behind a proxy, that is the proxy: use `client_address`, or Werkzeug's ProxyFix.
     """
     address = request.remote_addr or ""
-    return client_key(address) or address
+    return _DIRECT.key(address) or address
+
+
+def client_address(
+    trusted_proxies: Sequence[str] | int,
+    *,
+    header: str = "X-Forwarded-For",
+    ipv6_prefix: int = 64,
+) -> Callable[[], str]:
+    """Return a key function: the client's address, as the trusted proxies tell it, and nobody else.
+
+    trusted_proxies: networks ("10.0.0.0/8", "loopback", "unix"), or the number of proxies.
+    header: the one that they write; "Forwarded" is read as RFC 7239 says.
+    ipv6_prefix: how many bits of an IPv6 address make a client.
+
+    Don't use it behind ProxyFix, which has replaced the address of the proxy. Raises InvalidArgument for
+    anything else.
+    """
+    clients = Clients(trusted_proxies, header=header, ipv6_prefix=ipv6_prefix)
+    told = clients.header
+
+    def client_key() -> str:
+        lines = request.headers.getlist(told) if told else ()
+        return clients.key(request.remote_addr, lines) or ""
+
+    return client_key
 
 
 class Limiter:
