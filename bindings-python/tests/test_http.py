@@ -1,5 +1,7 @@
 """Who is asking, and what he is told; the tables of tests/http hold the rest."""
 
+import time
+
 import pytest
 from flask import Flask, request
 
@@ -132,3 +134,16 @@ def test_flask_asks_the_proxies_that_are_trusted() -> None:
         assert (behind(), get_remote_address()) == ("", "")
     with pytest.raises(InvalidArgument, match="everybody"):
         client_address(["::/0"])
+
+
+def test_no_time_zone_changes_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    families = ["draft-8", "draft-7", "draft-6", "x-ratelimit", "x-ratelimit-epoch"]
+    answers = []
+    for zone in ("UTC", "Asia/Tashkent", "America/New_York", "Africa/Cairo"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        answers.append(told("5/minute; fixed_window: 9/day", 5, 1, families=families))
+    monkeypatch.undo()
+    time.tzset()
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0]["Retry-After"] == "12"

@@ -135,6 +135,41 @@ proptest! {
     }
 
     #[test]
+    fn who_comes_back_when_he_was_told_to_is_admitted(
+        count in 1_u64..20,
+        per in 1_u64..100_000_000,
+        kind in 0_usize..5,
+        costs in prop::collection::vec((1_u64..25, 0_u64..20_000_000), 1..20),
+    ) {
+        let limits = match kind {
+            0 => format!("{count} per {per} us"),
+            1 => format!("leaky_bucket: {count} per {per} us queue 3"),
+            2 => format!("fixed_window: {count} per {per} us; {count} per {per} us burst 30"),
+            3 => format!("sliding_window: {count} per {per} us"),
+            _ => format!("sliding_log: {count} per {per} us; fixed_window: {count} per {per} us from first"),
+        };
+        let clock = ManualClock::new(1_700_000_000_123_457).unwrap();
+        let limiter = Limiter::builder(Policy::parse(&limits).unwrap()).clock(clock.clone()).build().unwrap();
+        let answers = Answers::new(&["draft-8", "draft-6", "x-ratelimit"]).unwrap();
+        for (cost, pause) in costs {
+            clock.advance_us(pause).unwrap();
+            let decision = limiter.acquire("k", cost).unwrap();
+            let answer = answers.answer(decision.told(), &Naming::default(), SystemTime::UNIX_EPOCH);
+            let told = answer.fields.iter().find(|(name, _)| *name == "Retry-After").map(|(_, value)| value);
+            prop_assert_eq!(answer.status, if decision.allowed() { 200 } else { 429 });
+            prop_assert_eq!(told.is_some(), !decision.allowed() && !decision.never(), "{:?}", answer);
+            if let Some(told) = told {
+                prop_assert!(told.bytes().all(|byte| byte.is_ascii_digit()) && told != "0", "{}", told);
+                let wait = Duration::from_secs(told.parse().unwrap());
+                let exact = decision.retry_after().unwrap();
+                prop_assert!(exact <= wait && wait < exact + Duration::from_secs(1));
+                clock.advance_us(wait.as_micros() as u64).unwrap();
+                prop_assert!(limiter.peek("k", cost).unwrap().allowed(), "{} after {}", limits, told);
+            }
+        }
+    }
+
+    #[test]
     fn an_address_is_the_same_however_it_is_written(bits: u128, is_v4: bool, port: u16) {
         let address = if is_v4 {
             std::net::IpAddr::V4(std::net::Ipv4Addr::from_bits(bits as u32))
