@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::convert::{Micros, shown, span};
+use crate::convert::{MOST_US, Micros, shown, span};
 use crate::error::{invalid_argument, raise};
 
 /// A clock for tests, moved by hand. It may be shared by limiters and threads.
@@ -90,9 +90,11 @@ impl HostClock {
             Self::Module(time) => time.bind(py).call_method0(intern!(py, "time"))?,
         };
         match now.extract::<f64>() {
-            Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Ok((seconds * 1e6).round() as u64),
+            Ok(seconds) if (0.0..=MOST_US as f64 / 1e6).contains(&seconds) => {
+                Ok((seconds * 1e6).round() as u64)
+            }
             _ => Err(invalid_argument(format!(
-                "the clock returned {}: it must be a number of seconds since 1970",
+                "the clock returned {}: it must be a number of seconds since 1970, at most 2^52 microseconds",
                 shown(&now)
             ))),
         }

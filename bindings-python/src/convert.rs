@@ -93,24 +93,65 @@ fn integer(value: &Bound<'_, PyAny>) -> Option<u64> {
     value.extract().ok()
 }
 
+/// The greatest number of microseconds of a clock, and of a span.
+pub const MOST_US: u64 = 1 << 52;
+
 /// Seconds or a `timedelta`, called `what` in the error.
 pub fn span(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    if !value.is_instance_of::<PyBool>()
-        && let Ok(seconds) = value.extract()
-    {
-        return duration::from_seconds(what, seconds).map_err(raise);
+    match length(what, value, duration::from_seconds)? {
+        Some(span) if !span.is_zero() => Ok(span),
+        _ => Err(invalid_argument(format!(
+            "{what} {}: it must be a positive number of seconds or a timedelta",
+            shown(value)
+        ))),
+    }
+}
+
+/// As [`span`], where 0 is to ask once.
+pub fn timeout(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    length(what, value, duration::timeout_from_seconds).ok().flatten().ok_or_else(|| {
+        invalid_argument(format!(
+            "{what} {}: it must be a number of seconds or a timedelta: 0, or from one microsecond to 2^52",
+            shown(value)
+        ))
+    })
+}
+
+/// None for what is neither seconds nor a `timedelta`, and for a negative one.
+fn length(
+    what: &str,
+    value: &Bound<'_, PyAny>,
+    from_seconds: fn(&str, f64) -> mirab::Result<Duration>,
+) -> PyResult<Option<Duration>> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(None);
+    }
+    if let Ok(seconds) = value.extract() {
+        return from_seconds(what, seconds).map(Some).map_err(raise);
     }
     // Second, since it loads `datetime`.
-    if value.is_instance_of::<PyDelta>()
-        && let Ok(span) = value.extract::<Duration>()
-        && !span.is_zero()
-    {
-        return Ok(span);
+    if !value.is_instance_of::<PyDelta>() {
+        return Ok(None);
     }
-    Err(invalid_argument(format!(
-        "{what} {}: it must be a positive number of seconds or a timedelta",
-        shown(value)
-    )))
+    match value.extract::<Duration>() {
+        Ok(span) if span.as_micros() > MOST_US.into() => Err(invalid_argument(format!(
+            "{what} {}: it must be at most 2^52 microseconds (142 years)",
+            shown(value)
+        ))),
+        span => Ok(span.ok()),
+    }
+}
+
+/// Text, called `what` in the error, which is of `kind` and says what is `right`.
+pub fn text<'a>(kind: ErrorKind, what: &str, value: &'a Bound<'_, PyAny>, right: &str) -> PyResult<&'a str> {
+    let wrong = match value.cast::<PyString>() {
+        Ok(text) => match text.to_str() {
+            Ok(text) => return Ok(text),
+            Err(_) => "a lone surrogate has no UTF-8 form".to_owned(),
+        },
+        Err(_) => format!("it must be {right}"),
+    };
+    Err(raise(Error::new(kind, format!("{what} {}: {wrong}", shown(value)))))
 }
 
 /// What `acquire_many` takes: keys, and keys with a cost, in any iterable.

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
-use crate::convert::{key_bytes, seconds};
+use crate::convert::{key_bytes, seconds, shown};
+use crate::error::invalid_argument;
 use crate::limit::PyPolicy;
 use crate::limiter::PyLimiter;
 use crate::raw::Kept;
@@ -148,4 +149,15 @@ fn standings<'py>(decision: &Bound<'py, Decision>) -> PyResult<Bound<'py, PyAny>
     let places = 0..class::held(decision.as_unbound()).told().standings().len();
     let standings = places.map(|place| standing(decision, place)).collect::<Result<Vec<_>, NoMemory>>()?;
     PyTuple::new(decision.py(), standings).map(Bound::into_any)
+}
+
+/// The argument `decision` of the operation `what`: its key, and what the core knows of it.
+pub fn settled<'a>(what: &str, decision: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], &'a BareDecision)> {
+    match Decision::of(decision) {
+        Some(held) => Ok((held.key(decision.py())?, held.bare())),
+        None => Err(invalid_argument(format!(
+            "{what} {}: it must be the Decision that acquire returned",
+            shown(decision)
+        ))),
+    }
 }

@@ -6,7 +6,7 @@ use mirab::{Anchor, Error, ErrorKind, Limit, Policy};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 
-use crate::convert::{count, seconds, shown, span, whole};
+use crate::convert::{count, seconds, shown, span, text, whole};
 use crate::error::{invalid_argument, raise};
 
 /// An algorithm with its numbers. Limits are values: equal when they say the same.
@@ -18,12 +18,7 @@ impl PyLimit {
     /// The one limit that `text` says, such as "5/minute" or "100/second burst 300".
     #[staticmethod]
     fn parse(text: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let Ok(text) = text.extract::<&str>() else {
-            return Err(invalid_limit(format!(
-                "limit {}: it must be text such as \"5/minute\"",
-                shown(text)
-            )));
-        };
+        let text = text_of("limit", text, "text such as \"5/minute\"")?;
         Limit::parse(text).map(Self).map_err(raise)
     }
 
@@ -39,7 +34,7 @@ impl PyLimit {
         per: Option<&Bound<'_, PyAny>>,
         capacity: Option<&Bound<'_, PyAny>>,
         refill_rate: Option<&Bound<'_, PyAny>>,
-        name: Option<&str>,
+        name: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let bucket = match (limit, per, capacity, refill_rate) {
             (Some(limit), Some(per), capacity, None) => {
@@ -76,7 +71,7 @@ impl PyLimit {
         limit: &Bound<'_, PyAny>,
         per: &Bound<'_, PyAny>,
         queue: Queue,
-        name: Option<&str>,
+        name: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         named(Limit::leaky_bucket(count("limit", limit)?, span("per", per)?, queue.0), name)
     }
@@ -85,21 +80,17 @@ impl PyLimit {
     ///
     /// Windows are aligned to the clock, or with `anchor="first"` begin at the first admitted request.
     #[staticmethod]
-    #[pyo3(signature = (limit, per, anchor="clock", *, name=None))]
+    #[pyo3(
+        signature = (limit, per, anchor=Begins(Anchor::Clock), *, name=None),
+        text_signature = "(limit, per, anchor='clock', *, name=None)"
+    )]
     fn fixed_window(
         limit: &Bound<'_, PyAny>,
         per: &Bound<'_, PyAny>,
-        anchor: &str,
-        name: Option<&str>,
+        anchor: Begins,
+        name: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let anchor = match anchor {
-            "clock" => Anchor::Clock,
-            "first" => Anchor::First,
-            other => {
-                return Err(invalid_limit(format!("anchor {other:?}: it must be \"clock\" or \"first\"")));
-            }
-        };
-        named(Limit::fixed_window(count("limit", limit)?, span("per", per)?, anchor), name)
+        named(Limit::fixed_window(count("limit", limit)?, span("per", per)?, anchor.0), name)
     }
 
     /// At most `limit` units in `per` seconds (or a `timedelta`), where the window before counts by
@@ -109,7 +100,7 @@ impl PyLimit {
     fn sliding_window(
         limit: &Bound<'_, PyAny>,
         per: &Bound<'_, PyAny>,
-        name: Option<&str>,
+        name: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         named(Limit::sliding_window(count("limit", limit)?, span("per", per)?), name)
     }
@@ -124,7 +115,7 @@ impl PyLimit {
         limit: &Bound<'_, PyAny>,
         per: &Bound<'_, PyAny>,
         buckets: Option<&Bound<'_, PyAny>>,
-        name: Option<&str>,
+        name: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let log = Limit::sliding_log(count("limit", limit)?, span("per", per)?);
         let log = match buckets {
@@ -144,7 +135,7 @@ impl PyLimit {
     fn concurrency(
         limit: &Bound<'_, PyAny>,
         expires: &Bound<'_, PyAny>,
-        name: Option<&str>,
+        name: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         named(Limit::concurrency(count("limit", limit)?, span("expires", expires)?), name)
     }
@@ -174,12 +165,14 @@ impl PyLimit {
     }
 
     /// The same limit under a name: its bucket then keeps what was used when its numbers change.
-    fn with_name(&self, name: &str) -> PyResult<Self> {
+    fn with_name(&self, name: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let name = text_of("name", name, "text")?;
         self.0.clone().with_name(name).map(Self).map_err(raise)
     }
 
     /// The same limit with buckets of its own: those of `scope`, such as a route's.
-    fn with_scope(&self, scope: &str) -> PyResult<Self> {
+    fn with_scope(&self, scope: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let scope = text_of("scope", scope, "text")?;
         self.0.clone().with_scope(scope).map(Self).map_err(raise)
     }
 
@@ -232,6 +225,23 @@ impl FromPyObject<'_, '_> for Queue {
     }
 }
 
+/// When the windows of a fixed window begin.
+#[derive(Clone, Copy)]
+struct Begins(Anchor);
+
+impl FromPyObject<'_, '_> for Begins {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        let right = "\"clock\" or \"first\"";
+        match text_of("anchor", &value, right)? {
+            "clock" => Ok(Self(Anchor::Clock)),
+            "first" => Ok(Self(Anchor::First)),
+            _ => Err(invalid_limit(format!("anchor {}: it must be {right}", shown(&value)))),
+        }
+    }
+}
+
 /// The argument `limits`: notation, a `Limit`, or a list or tuple of them.
 pub fn policy(limits: &Bound<'_, PyAny>) -> PyResult<Policy> {
     if limits.is_instance_of::<PyList>() || limits.is_instance_of::<PyTuple>() {
@@ -248,13 +258,8 @@ fn one_value(value: &Bound<'_, PyAny>) -> PyResult<Policy> {
     if let Ok(limit) = value.cast::<PyLimit>() {
         return Ok(limit.get().0.clone().into());
     }
-    if let Ok(text) = value.extract() {
-        return Policy::parse(text).map_err(raise);
-    }
-    Err(invalid_limit(format!(
-        "limits {}: they must be text such as \"5/minute\", a Limit, or a list of them",
-        shown(value)
-    )))
+    let right = "text such as \"5/minute\", a Limit, or a list of them";
+    Policy::parse(text_of("limits", value, right)?).map_err(raise)
 }
 
 /// What the decisions of a limiter refer to: it keeps neither the limiter nor its store, nor its clock.
@@ -266,13 +271,12 @@ pub fn limits<'py>(policy: &Policy, py: Python<'py>) -> PyResult<Bound<'py, PyTu
     PyTuple::new(py, policy.limits().iter().map(|limit| PyLimit(limit.clone())))
 }
 
-fn named(limit: mirab::Result<Limit>, name: Option<&str>) -> PyResult<PyLimit> {
+fn named(limit: mirab::Result<Limit>, name: Option<&Bound<'_, PyAny>>) -> PyResult<PyLimit> {
+    let limit = PyLimit(limit.map_err(raise)?);
     match name {
-        Some(name) => limit.and_then(|limit| limit.with_name(name)),
-        None => limit,
+        Some(name) => limit.with_name(name),
+        None => Ok(limit),
     }
-    .map(PyLimit)
-    .map_err(raise)
 }
 
 /// Every number of Python's writes itself exactly, and a float by its shortest decimal text.
@@ -285,7 +289,12 @@ fn exact_rate(rate: &Bound<'_, PyAny>) -> PyResult<String> {
             shown(rate)
         )));
     }
-    Ok(rate.str()?.to_str()?.to_owned())
+    let text = rate.str()?;
+    Ok(text_of("refill_rate", &text, "a number of units a second, or its text")?.to_owned())
+}
+
+fn text_of<'a>(what: &str, value: &'a Bound<'_, PyAny>, right: &str) -> PyResult<&'a str> {
+    text(ErrorKind::InvalidLimit, what, value, right)
 }
 
 fn invalid_limit(message: String) -> PyErr {

@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::clock::{HostClock, choose, raised};
-use crate::convert::{Cost, items_of, key_bytes, shown, span};
-use crate::decision::{Decision, decision};
-use crate::error::{invalid_argument, raise};
+use crate::convert::{self, Cost, items_of, key_bytes, span};
+use crate::decision::{decision, settled};
+use crate::error::raise;
 use crate::failure::{Choice, Instances};
 use crate::health::PyHealth;
 use crate::limit::{PyPolicy, limits, policy};
@@ -22,7 +22,17 @@ use crate::wait::sleep;
 
 /// A policy on a store. It may be shared by threads, and used in a forked child.
 ///
-/// A limiter is a context manager that closes itself.
+/// A limiter is a context manager that closes itself. Making one opens no socket and starts no thread.
+///
+/// limits: notation such as "100/second burst 300", a Limit, or a list of them.
+/// store: a URI ("memory:", "memory:NAME", "redis://...") or a Store.
+/// clock: None for the store's own (MIRAB_CLOCK=host in the environment chooses `time.time`); a ManualClock;
+///     or a callable that returns the seconds since 1970.
+/// on_store_failure: what decides when Redis does not: "local", the same limits in this process, from where
+///     it last saw each bucket; "open" admits all; "closed" refuses all; "raise" raises the Store... error.
+/// instances: how many processes share the store, 1 unless given: under "local" each admits that part.
+///
+/// Raises InvalidLimit, InvalidUri, InvalidArgument or Unsupported.
 #[pyclass(frozen, subclass, module = "mirab", name = "Limiter")]
 pub struct PyLimiter {
     core: Limiter,
@@ -36,11 +46,6 @@ pub struct PyLimiter {
 
 #[pymethods]
 impl PyLimiter {
-    /// A limiter of `limits` (notation, a Limit, or a list of them) on `store` (a URI or a Store).
-    ///
-    /// `clock` is None for the store's own, a ManualClock, or a callable that returns the seconds
-    /// since 1970. `on_store_failure` is "local", "open", "closed" or "raise", and `instances` how many
-    /// processes share the store. Making a limiter opens no socket and starts no thread.
     #[new]
     #[pyo3(
         signature = (
@@ -92,8 +97,8 @@ impl PyLimiter {
 
     /// Sleeps until `cost` units are admitted, and returns the last decision; never raises for a refusal.
     ///
-    /// At once when no wait would help, or not within `timeout` (seconds or a `timedelta`; None waits for
-    /// ever). A leaky bucket's `delay` is slept too, where it is within the timeout.
+    /// At once when no wait would help, or not within `timeout` (seconds or a `timedelta`; 0 asks once,
+    /// None waits for ever). A leaky bucket's `delay` is slept too, where it is within the timeout.
     #[pyo3(
         signature = (key, cost=Cost(1), timeout=None),
         text_signature = "($self, key, cost=1, timeout=None)"
@@ -105,7 +110,7 @@ impl PyLimiter {
         timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, limiter) = (slf.py(), slf.get());
-        let timeout = timeout.map(|timeout| span("timeout", timeout)).transpose()?;
+        let timeout = timeout.map(|given| convert::timeout("timeout", given)).transpose()?;
         let mut waiter = limiter.core.waiter(key_bytes(key)?, cost.0, timeout);
         loop {
             match limiter.run(py, |_| waiter.step_bare())? {
@@ -144,7 +149,7 @@ impl PyLimiter {
     /// of others stays charged, unless the block settles it: `refund(decision)`, `commit(decision, actual)`.
     ///
     /// `max_wait` is how long to `wait` for admission (seconds or a `timedelta`), a leaky bucket's turn
-    /// included; without, it asks once and doesn't sleep, and a leaky bucket's `decision.delay` is the
+    /// included; without, or with 0, it asks once and doesn't sleep, and a leaky bucket's `decision.delay` is the
     /// block's to sleep.
     #[pyo3(signature = (*args, **kwargs), text_signature = "($self, key, cost=1, *, max_wait=None)")]
     fn hold<'py>(
@@ -286,15 +291,4 @@ impl PyLimiter {
 fn written_in_python<'py>(name: &str, limiter: &Bound<'py, PyLimiter>) -> PyResult<Bound<'py, PyAny>> {
     let function = limiter.py().import("mirab._hold")?.getattr(name)?;
     function.call_method1("__get__", (limiter,))
-}
-
-/// The argument `decision` of the operation `what`: its key, and what the core knows of it.
-fn settled<'a>(what: &str, decision: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], &'a BareDecision)> {
-    match Decision::of(decision) {
-        Some(held) => Ok((held.key(decision.py())?, held.bare())),
-        None => Err(invalid_argument(format!(
-            "{what} {}: it must be the Decision that acquire returned",
-            shown(decision)
-        ))),
-    }
 }

@@ -1,7 +1,8 @@
 //! `Store`: where the state lives, to be shared by limiters.
 
-use mirab::Store;
+use mirab::{Error, ErrorKind, Store};
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyString};
 
 use crate::convert::shown;
 use crate::error::{invalid_argument, raise};
@@ -14,8 +15,8 @@ pub struct PyStore(Store);
 impl PyStore {
     /// The store of a URI, such as "memory:", "memory:NAME" or "redis://127.0.0.1:6379".
     #[new]
-    fn new(uri: &str) -> PyResult<Self> {
-        Store::open(uri).map(Self).map_err(raise)
+    fn new(uri: &Bound<'_, PyAny>) -> PyResult<Self> {
+        open("uri", uri, "it must be a URI such as \"memory:\"").map(Self)
     }
 
     /// What it is: "memory" or "redis".
@@ -42,12 +43,22 @@ impl FromPyObject<'_, '_> for StoreArgument {
         if let Ok(store) = value.cast::<PyStore>() {
             return Ok(Self::Given(store.get().0.clone()));
         }
-        if let Ok(uri) = value.extract() {
-            return Store::open(uri).map(Self::Given).map_err(raise);
-        }
-        Err(invalid_argument(format!(
-            "store {}: it must be a URI such as \"memory:\", or a Store",
-            shown(&value)
-        )))
+        open("store", &value, "it must be a URI such as \"memory:\", or a Store").map(Self::Given)
     }
+}
+
+/// The store of a URI, called `what` in the error. That shows no text, nor bytes: it may hold a password.
+fn open(what: &str, uri: &Bound<'_, PyAny>, right: &str) -> PyResult<Store> {
+    let Ok(text) = uri.cast::<PyString>() else {
+        let given = match uri.is_instance_of::<PyBytes>() || uri.is_instance_of::<PyByteArray>() {
+            true => format!("of {}", uri.get_type().name()?),
+            false => shown(uri),
+        };
+        return Err(invalid_argument(format!("{what} {given}: {right}")));
+    };
+    let uri = text.to_str().map_err(|_| {
+        let wrong = "a lone surrogate has no UTF-8 form; write other bytes as %XX";
+        raise(Error::new(ErrorKind::InvalidUri, format!("{what}: {wrong}")))
+    })?;
+    Store::open(uri).map_err(raise)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mirab::{Limiter, Result, Waiter};
 use pyo3::prelude::*;
 
-use crate::convert::{Cost, key_bytes, seconds, span};
+use crate::convert::{self, Cost, key_bytes, seconds};
 use crate::decision::Decision;
 use crate::error::raise;
 use crate::limiter::PyLimiter;
@@ -42,7 +42,7 @@ pub struct PyWaiter(Mutex<Waiter>);
 
 #[pymethods]
 impl PyWaiter {
-    /// Begins to wait now, at most for `timeout` (seconds or a `timedelta`; None is for ever).
+    /// Begins to wait now, at most for `timeout` (seconds or a `timedelta`; 0 asks once, None is for ever).
     #[new]
     #[pyo3(signature = (limiter, key, cost, timeout))]
     fn new(
@@ -51,7 +51,7 @@ impl PyWaiter {
         cost: Cost,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let timeout = timeout.map(|timeout| span("timeout", timeout)).transpose()?;
+        let timeout = timeout.map(|given| convert::timeout("timeout", given)).transpose()?;
         Ok(Self(Mutex::new(limiter.get().core().waiter(key_bytes(key)?, cost.0, timeout))))
     }
 

@@ -96,8 +96,9 @@ def test_what_a_callable_raises_is_passed_on() -> None:
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), 1e300, 4_503_599_628, "now", None])
 def test_a_callable_must_tell_the_time(value: float) -> None:
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(InvalidArgument) as caught:
         Limiter("1/minute", clock=lambda: value).allow("k")
+    assert f"the clock returned {value!r}: it must be" in str(caught.value)
 
 
 def test_a_given_clock_has_its_own_space_on_redis(redis_uri: str) -> None:

@@ -13,6 +13,7 @@ from mirab import (
     Decision,
     InvalidArgument,
     InvalidLimit,
+    InvalidUri,
     Limit,
     Limiter,
     ManualClock,
@@ -240,7 +241,7 @@ def test_a_lone_surrogate_in_a_limit_is_an_error() -> None:
     for make in (Limiter, Limit.parse):
         with pytest.raises(InvalidLimit, match="udc80"):
             make("5/minute\udc80")
-    with pytest.raises(InvalidArgument, match="udc80"):
+    with pytest.raises(InvalidUri, match="surrogate"):
         Limiter("5/minute", "memory:\udc80")
 
 

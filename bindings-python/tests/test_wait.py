@@ -1,5 +1,6 @@
 """`wait`: at the promised instants, without a busy loop, on a clock of its own or in real time."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from datetime import timedelta
 
 import pytest
 
-from mirab import Closed, Decision, InvalidArgument, Limiter, ManualClock
+from mirab import AsyncLimiter, Closed, Decision, InvalidArgument, Limiter, ManualClock, Refused
 
 THREADS = 32
 LATE = 1.0  # how late a loaded machine may wake a thread
@@ -125,12 +126,38 @@ def test_what_is_waited_for_can_be_settled(store_uri: str) -> None:
     assert [standing.used for standing in limiter.peek("k").standings] == [0, 0]
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), True, "1", 1e-7, timedelta(0)])
+@pytest.mark.parametrize(
+    "timeout", [-1, float("nan"), float("inf"), True, "1", 1e-7, -timedelta(1), timedelta.max]
+)
 def test_bad_timeouts(timeout: float) -> None:
     limiter = Limiter("5/minute")
     with pytest.raises(InvalidArgument, match="timeout"):
         limiter.wait("k", 1, timeout)
     assert limiter.peek("k").used == 0
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, timedelta(0)])
+def test_a_timeout_of_nothing_asks_once(store_uri: str, timeout: float) -> None:
+    limiter = Limiter("concurrency: 1 for 600s; leaky_bucket: 1/hour queue 5", store_uri)
+    with limiter.hold("k", max_wait=timeout) as decision:
+        assert decision
+        assert not limiter.wait("k", timeout=timeout)
+        with pytest.raises(Refused), limiter.hold("k", max_wait=timeout):
+            pytest.fail("it was entered")
+    assert limiter.wait("k", timeout=timeout).delay > 3000  # it is told its turn, and doesn't sleep
+
+
+@pytest.mark.parametrize("timeout", [0, timedelta(0)])
+def test_a_task_with_a_timeout_of_nothing_asks_once(store_uri: str, timeout: float) -> None:
+    async def ask() -> None:
+        limiter = AsyncLimiter("concurrency: 1 for 600s", store_uri)
+        async with limiter.hold("k", max_wait=timeout):
+            assert not await limiter.wait("k", timeout=timeout)
+            with pytest.raises(Refused):
+                async with limiter.hold("k", max_wait=timeout):
+                    pytest.fail("it was entered")
+
+    asyncio.run(ask())
 
 
 def test_bad_keys_and_costs() -> None:

@@ -86,7 +86,7 @@ class Limiter:
         bucket's `delay` is slept too, where it is within the timeout. No order among those who wait is
         promised. A ManualClock is advanced instead. What is admitted when Ctrl-C ends it stays charged.
 
-        timeout: seconds or a timedelta; None waits for ever.
+        timeout: seconds or a timedelta; 0 asks once, None waits for ever.
 
         Raises as `acquire`, and Closed when the limiter is closed meanwhile.
         """
@@ -129,8 +129,9 @@ class Limiter:
         At its end, also by an exception, what it holds of `concurrency` limits is released; what it took
         of others stays charged, unless the block settles it: `refund(decision)`, `commit(decision, actual)`.
 
-        max_wait: seconds or a timedelta to `wait` for admission, a leaky bucket's turn included; without,
-            it asks once and doesn't sleep, and a leaky bucket's `decision.delay` is the block's to sleep.
+        max_wait: seconds or a timedelta to `wait` for admission, a leaky bucket's turn included; without, or
+            with 0, it asks once and doesn't sleep, and a leaky bucket's `decision.delay` is the block's to
+            sleep.
         """
 
     def limit(
