@@ -1,13 +1,12 @@
 """What lasts longer than a decision: a request that waits for its turn, and what it holds meanwhile."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirab._mirab import Decision, InvalidArgument, Limiter, ManualClock
+from mirab._mirab import Decision, Limiter, ManualClock
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -15,14 +14,6 @@ if TYPE_CHECKING:
     from mirab._flask_answer import Answer
 
 logger = logging.getLogger("mirab")
-
-
-def check_max_hold(seconds: float) -> float:
-    """Return the longest that a request may be held, or say why it cannot be."""
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds < math.inf:
-        raise InvalidArgument(f"max_hold {seconds!r}: it must be a number of seconds, 0 or more")
-    return seconds
 
 
 def hold(seconds: float, clock: ManualClock | Callable[[], float] | None) -> None:

@@ -1,10 +1,12 @@
 """What is decided for one request, and what it is charged."""
 
+import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from flask import Response
 
+from mirab import _flask_check as check
 from mirab._flask_answer import Answer, Charge, NotDecided, RateLimitExceeded
 from mirab._flask_hold import Held, give_back, hold
 from mirab._flask_rule import DeductWhen, KeyFunc, OnBreach, Rule, is_queue
@@ -93,7 +95,7 @@ class Record:
     def _charges(self, rule: Rule, scope: str) -> Iterable[Charge]:
         """Yield the rule's limits; one that two rules name on one key is charged once."""
         key = self._key(rule.key_func or self.settings.key_func)
-        cost = rule.cost() if callable(rule.cost) else rule.cost
+        cost = rule.units()
         for written in rule.limits(self.settings.strategy):
             limit = self.settings.scoped(written, scope)
             if (limit, key) not in self.charged:
@@ -139,6 +141,8 @@ class Record:
             if key is None or key in ("", b""):
                 self.settings.without_key(key, _ANONYMOUS)
                 key = _ANONYMOUS
+            elif inspect.isawaitable(key):  # each has another text: nobody would be limited
+                raise check.wrong(f"the key that {key_func!r} returned,", key, "str or bytes")
             elif not isinstance(key, (str, bytes)):
                 key = str(key)
             self.keys[key_func] = key
@@ -160,5 +164,4 @@ def _exceeded(answer: Answer, on_breach: OnBreach | None) -> RateLimitExceeded:
         made = callback(refusal) if callback else None
         if isinstance(made, Response):
             response = made
-    message = rule.error_message() if callable(rule.error_message) else rule.error_message
-    return RateLimitExceeded(refusal, response, message)
+    return RateLimitExceeded(refusal, response, rule.message())

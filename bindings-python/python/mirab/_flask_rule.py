@@ -1,15 +1,16 @@
 """What Flask-Limiter's users write, as limits of mirab."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 from flask import Response, request
 
+from mirab import _flask_check as check
 from mirab._flask_answer import RequestLimit
-from mirab._mirab import InvalidArgument, InvalidLimit, Limit, Unsupported
+from mirab._mirab import InvalidLimit, Limit, Unsupported
 
 LimitValue: TypeAlias = str | Limit | Callable[[], str | Limit]
 KeyFunc: TypeAlias = Callable[[], str | bytes | None]
@@ -31,6 +32,15 @@ _ANCHORED = re.compile(r"\b(from|in)\b", re.IGNORECASE)
 _AS_WRITTEN = re.compile(r":|\bburst\b|^(deny|unlimited)\s*$", re.IGNORECASE)
 
 
+_FUNCTIONS = {
+    "key_func": "a function that returns the key",
+    "exempt_when": "a function that tells whether the request passes",
+    "on_breach": "a function of the refusing limit",
+    "deduct_when": "a function of the response",
+}
+"""Options that are functions, and which."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
     """One call of `limit` or `shared_limit`, or one of the app's own limits."""
@@ -50,10 +60,25 @@ class Rule:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right where it is written, not at the first request."""
-        if not (self.deduct_when is None or callable(self.deduct_when)):
-            raise InvalidArgument(f"deduct_when {self.deduct_when!r}: it must be a function of the response")
-        if not callable(self.value):
+        if callable(self.value):
+            check.function("limit_value", self.value)
+        else:
             self.limits(FIXED_WINDOW)
+        for name, right in _FUNCTIONS.items():
+            if getattr(self, name) is not None:
+                check.function(name, getattr(self, name), right)
+        for name in ("per_method", "override_defaults"):
+            check.flag(name, getattr(self, name))
+        if callable(self.error_message):
+            check.function("error_message", self.error_message)
+        else:
+            check.message("error_message", self.error_message)
+        if self.shared or self.scope is not None:
+            check.text_or_function("scope", self.scope)
+        if callable(self.cost):
+            check.function("cost", self.cost)
+        else:
+            check.units("cost", self.cost)
 
     def applies(self) -> bool:
         """Whether it counts this request. OPTIONS counts only for a rule that names it."""
@@ -66,7 +91,12 @@ class Rule:
 
     def limits(self, strategy: str) -> tuple[Limit, ...]:
         """Its limits, in the order in which they are written."""
-        limits = limits_of(self.value() if callable(self.value) else self.value, strategy)
+        value = self.value() if callable(self.value) else self.value
+        if not isinstance(value, (str, Limit)):
+            told = f", which {self.value!r} returned" if callable(self.value) else ""
+            right = 'text such as "5/minute" or a Limit' + ("" if told else ", or a callable")
+            raise InvalidLimit(f"limit {value!r}{told}: it must be {right}")
+        limits = limits_of(value, strategy)
         if self.deduct_when:
             for limit in limits:
                 if is_queue(limit):
@@ -75,24 +105,30 @@ class Rule:
                     )
         return limits
 
+    def units(self) -> int:
+        """Return what a request costs."""
+        if callable(self.cost):
+            return check.units(f"the cost that {self.cost!r} returned,", self.cost())
+        return self.cost
+
+    def message(self) -> str | None:
+        """Return what a refusal says instead of the limit."""
+        if callable(self.error_message):
+            made = self.error_message()
+            check.message(f"the text that {self.error_message!r} returned,", made)
+            return made
+        return self.error_message
+
     def scope_of(self, endpoint: str | None) -> str:
         """Whose buckets it uses: the endpoint's, those of a shared scope, or the app's (empty)."""
-        given = self.scope(request.endpoint or "") if callable(self.scope) else self.scope
+        given = self.scope
+        if callable(given):
+            made = given(request.endpoint or "")
+            given = made and check.text(f"the scope that {given!r} returned,", made)
         parts = ["shared", given or ""] if self.shared else [part for part in (endpoint, given) if part]
         if self.per_method:
             parts.append(request.method)
         return ":".join(parts)
-
-
-def rules_of(
-    values: str | Limit | Sequence[LimitValue] | LimitValue | None, deduct_when: DeductWhen | None
-) -> tuple[Rule, ...]:
-    """Rules of the app's own limits, which may be one text or a list."""
-    if values is None:
-        return ()
-    if isinstance(values, (str, Limit)) or callable(values):
-        values = [values]
-    return tuple(Rule(value, deduct_when=deduct_when) for value in values)
 
 
 def is_queue(limit: Limit) -> bool:
@@ -100,11 +136,10 @@ def is_queue(limit: Limit) -> bool:
     return "leaky_bucket:" in str(limit)
 
 
-def check_strategy(strategy: str) -> str:
+def check_strategy(name: str, strategy: str) -> str:
     """Return the strategy, or say why it cannot be had."""
     if strategy not in (*STRATEGIES,):
-        right = ", ".join(f'"{name}"' for name in STRATEGIES)
-        raise InvalidArgument(f"strategy {strategy!r}: it must be one of {right}")
+        raise check.wrong(name, strategy, "one of " + ", ".join(f'"{each}"' for each in STRATEGIES))
     return strategy
 
 
@@ -113,8 +148,6 @@ def limits_of(value: str | Limit, strategy: str) -> tuple[Limit, ...]:
     """Read a limit value; text may hold several, as in "5/minute; 100/hour"."""
     if isinstance(value, Limit):
         return (value,)
-    if not isinstance(value, str):
-        raise InvalidLimit(f'limit {value!r}: it must be text such as "5/minute", a Limit or a callable')
     return tuple(_limit_of(text, strategy) for text in re.split("[;,|]", value))
 
 

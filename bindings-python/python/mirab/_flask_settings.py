@@ -8,9 +8,10 @@ from urllib.parse import parse_qs, urlencode
 
 from flask import Flask
 
+from mirab import _flask_check as check
 from mirab._flask_answer import Told
 from mirab._flask_hold import logger
-from mirab._flask_rule import FIXED_WINDOW, KeyFunc, OnBreach, Rule, check_strategy, rules_of
+from mirab._flask_rule import FIXED_WINDOW, KeyFunc, OnBreach, Rule, check_strategy
 from mirab._mirab import (
     InvalidArgument,
     Limit,
@@ -75,6 +76,33 @@ def refuse_unknown(call: str, others: Mapping[str, object]) -> None:
         raise TypeError(f"{call}() got an unexpected keyword argument {name!r}")
 
 
+_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "application_limits": check.limits,
+    "application_limits_deduct_when": check.function,
+    "default_limits": check.limits,
+    "default_limits_deduct_when": check.function,
+    "headers_enabled": check.flag,
+    "key_func": check.function,
+    "key_prefix": check.text,
+    "max_hold": check.seconds,
+    "on_breach": check.function,
+    "retry_after": check.text,
+    "storage_options": check.storage_options,
+    "storage_uri": check.storage_uri,
+    "strategy": check_strategy,
+    "swallow_errors": check.flag,
+}
+
+
+def check_given(given: Mapping[str, Any]) -> None:
+    """Refuse what cannot be right among the arguments; None is left to the config."""
+    for name, checked in _CHECKS.items():
+        if given[name] is not None or name in ("key_func", "max_hold"):
+            checked(name, given[name])
+    core = ("clock", "on_store_failure", "instances")
+    Limiter(Limit.unlimited(), **{name: given[name] for name in core})
+
+
 @dataclass
 class Settings:
     """The options as they hold for one app, and the limiters that its requests have needed."""
@@ -110,26 +138,35 @@ class Settings:
 
         def option(name: str, default: Any = None) -> Any:
             value = given[name]
-            return app.config.get(CONFIG[name], default) if value is None else value
+            if value is not None:
+                return value
+            value = app.config.get(CONFIG[name])
+            return default if value is None else _CHECKS[name](CONFIG[name], value)
 
         if option("retry_after", "delta-seconds") != "delta-seconds":
             raise Unsupported('retry_after: "delta-seconds" is the only form in this release')
+
+        def rules(name: str) -> tuple[Rule, ...]:
+            deduct_when = option(f"{name}_deduct_when")
+            values = check.limits(name, option(name, ()))
+            return tuple(Rule(value, deduct_when=deduct_when) for value in values)
+
         settings = cls(
-            application=rules_of(option("application_limits"), option("application_limits_deduct_when")),
-            defaults=rules_of(option("default_limits"), option("default_limits_deduct_when")),
-            headers_enabled=bool(option("headers_enabled")),
+            application=rules("application_limits"),
+            defaults=rules("default_limits"),
+            headers_enabled=option("headers_enabled", default=False),
             key_func=given["key_func"],
             key_prefix=option("key_prefix", ""),
             on_breach=option("on_breach"),
             store=Store(_uri(option("storage_uri", "memory:"), option("storage_options", {}))),
-            strategy=check_strategy(option("strategy", FIXED_WINDOW)),
-            swallow_errors=bool(option("swallow_errors")),
+            strategy=option("strategy", FIXED_WINDOW),
+            swallow_errors=option("swallow_errors", default=False),
             clock=given["clock"],
             on_store_failure=given["on_store_failure"],
             instances=given["instances"],
             max_hold=given["max_hold"],
         )
-        settings.limiter((Limit.unlimited(),))  # a bad clock or choice is an error now, not at a request
+        settings.limiter((settings.scoped(Limit.unlimited(), ""),))  # what is bad is an error now
         return settings
 
     def scoped(self, limit: Limit, scope: str) -> Limit:
@@ -189,13 +226,17 @@ def _uri(uri: str, options: Mapping[str, object]) -> str:
     present = parse_qs(uri.partition("?")[2])
     parameters: dict[str, object] = {}
     for name, value in options.items():
-        if name in _SECONDS and isinstance(value, (int, float)):
-            parameters[_SECONDS[name]] = max(1, round(value * 1000))
+        if name in _SECONDS:
+            parameters[_SECONDS[name]] = max(
+                1, round(check.seconds(f"storage_options: {name}", value) * 1000)
+            )
         elif name in _PARAMETERS:
-            parameters[name] = value
+            if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+                raise check.wrong(f"storage_options: {name}", value, "text or a number")
+            parameters[name] = check.text(f"storage_options: {name}", str(value))
         else:
             allowed = ", ".join((*_PARAMETERS, *_SECONDS))
-            raise InvalidArgument(f"storage_options: {name}={value!r} is not one of {allowed}")
+            raise InvalidArgument(f"storage_options: {name!r} is not one of {allowed}")
     missing = {name: value for name, value in parameters.items() if name not in present}
     if not missing:
         return uri

@@ -57,11 +57,12 @@ from weakref import WeakKeyDictionary
 
 from flask import Blueprint, Flask, Response, current_app, request
 
+from mirab import _flask_check as check
 from mirab._flask_answer import NotDecided, RateLimitExceeded, RequestLimit, headers, strictest
-from mirab._flask_hold import EndsHeld, Held, check_max_hold
+from mirab._flask_hold import EndsHeld, Held
 from mirab._flask_record import Record
 from mirab._flask_rule import DeductWhen, KeyFunc, LimitValue, OnBreach, Rule
-from mirab._flask_settings import CONFIG, Settings, refuse_unknown
+from mirab._flask_settings import CONFIG, Settings, check_given, refuse_unknown
 from mirab._mirab import InvalidArgument, ManualClock, Unsupported
 from mirab.http import Clients
 
@@ -153,9 +154,7 @@ class Limiter:
         An argument that is None is taken from the app's `RATELIMIT_` config.
         """
         refuse_unknown("Limiter", others)
-        if not callable(key_func):
-            raise InvalidArgument(f"key_func {key_func!r}: it must be a callable that returns the key")
-        self.enabled = enabled
+        self.enabled = check.flag("enabled", enabled)
         self._given = {
             "application_limits": application_limits,
             "application_limits_deduct_when": application_limits_deduct_when,
@@ -166,7 +165,7 @@ class Limiter:
             "instances": instances,
             "key_func": key_func,
             "key_prefix": key_prefix,
-            "max_hold": check_max_hold(max_hold),
+            "max_hold": max_hold,
             "on_breach": on_breach,
             "on_store_failure": on_store_failure,
             "retry_after": retry_after,
@@ -175,6 +174,7 @@ class Limiter:
             "strategy": strategy,
             "swallow_errors": swallow_errors,
         }
+        check_given(self._given)
         self._filters: list[Callable[[], bool]] = []
         self._settings: WeakKeyDictionary[Flask, Settings] = WeakKeyDictionary()
         if app is not None:
@@ -182,9 +182,13 @@ class Limiter:
 
     def init_app(self, app: Flask) -> None:
         """Put the limits in front of `app`; for the enabled state, the app's config comes first."""
+        if not isinstance(app, Flask):
+            raise check.wrong("app", app, "a Flask app")
         hooked = app in self._settings
         self._settings[app] = Settings.of(app, self._given)
-        self.enabled = bool(app.config.get(CONFIG["enabled"], self.enabled))
+        enabled = app.config.get(CONFIG["enabled"])
+        if enabled is not None:
+            self.enabled = check.flag(CONFIG["enabled"], enabled)
         if not hooked:
             app.extensions.setdefault("limiter", set()).add(self)
             app.before_request(self._before_request)
@@ -197,7 +201,7 @@ class Limiter:
         *,
         key_func: KeyFunc | None = None,
         per_method: bool = False,
-        methods: Iterable[str] | None = None,
+        methods: str | Iterable[str] | None = None,
         error_message: str | Callable[[], str] | None = None,
         exempt_when: Callable[[], bool] | None = None,
         override_defaults: bool = True,
@@ -211,6 +215,7 @@ class Limiter:
 
         limit_value: notation, also of several limits ("5/minute; 100/hour"), a `mirab.Limit`, or a
             callable that returns either for each request.
+        methods: those that are counted, in a list, or one by itself; without, all but OPTIONS.
         deduct_when: tells from the response whether the request is counted.
         """
         refuse_unknown("limit", others)
@@ -219,7 +224,7 @@ class Limiter:
                 value=limit_value,
                 key_func=key_func,
                 per_method=per_method,
-                methods=_upper(methods),
+                methods=check.methods(methods),
                 error_message=error_message,
                 exempt_when=exempt_when,
                 override_defaults=override_defaults,
@@ -237,7 +242,7 @@ class Limiter:
         *,
         key_func: KeyFunc | None = None,
         per_method: bool = False,
-        methods: Iterable[str] | None = None,
+        methods: str | Iterable[str] | None = None,
         error_message: str | Callable[[], str] | None = None,
         exempt_when: Callable[[], bool] | None = None,
         override_defaults: bool = True,
@@ -253,7 +258,7 @@ class Limiter:
                 value=limit_value,
                 key_func=key_func,
                 per_method=per_method,
-                methods=_upper(methods),
+                methods=check.methods(methods),
                 error_message=error_message,
                 exempt_when=exempt_when,
                 override_defaults=override_defaults,
@@ -273,7 +278,7 @@ class Limiter:
 
     def request_filter(self, fn: Callable[[], bool]) -> Callable[[], bool]:
         """Let requests pass without a limit when `fn` returns true."""
-        self._filters.append(fn)
+        self._filters.append(check.function("request_filter", fn, "a function that tells whether to pass"))
         return fn
 
     @property
@@ -356,10 +361,6 @@ class Limiter:
         if not self.enabled or not endpoint or endpoint.rpartition(".")[2] == "static":
             return True
         return any(passes() for passes in self._filters)
-
-
-def _upper(methods: Iterable[str] | None) -> frozenset[str] | None:
-    return None if methods is None else frozenset(method.upper() for method in methods)
 
 
 def _refuse_undecoratable(obj: object) -> None:
