@@ -194,6 +194,31 @@ pub fn seconds(duration: Duration) -> f64 {
     duration.as_micros() as u64 as f64 / 1e6
 }
 
+/// An argument that is text, where it may be left out.
+#[derive(Clone, Copy)]
+pub enum TextArgument<'a, 'py> {
+    Default(&'static str),
+    Given(Borrowed<'a, 'py, PyAny>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for TextArgument<'a, 'py> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self::Given(value))
+    }
+}
+
+impl TextArgument<'_, '_> {
+    /// The text; the error calls it `what`, and says what is `right`.
+    pub fn text(&self, what: &str, right: &str) -> PyResult<&str> {
+        match self {
+            Self::Default(text) => Ok(text),
+            Self::Given(value) => text(ErrorKind::InvalidArgument, what, value, right),
+        }
+    }
+}
+
 /// The value as an error shows it: its repr, cut when it is long.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     const LONGEST: usize = 80;

@@ -9,6 +9,7 @@ import pytest
 
 import mirab
 from mirab import InvalidArgument, InvalidLimit, InvalidUri, Limit, Limiter, ManualClock, MirabError, Store
+from mirab.http import Answers, Clients
 
 SURROGATE = "\ud800"
 
@@ -63,6 +64,29 @@ def test_what_is_no_text(call: Callable[[], object], kind: type[MirabError], mes
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda value: Clients(1, header=value), "header"),
+        (lambda value: Clients(1, ipv6_prefix=value), "ipv6_prefix"),
+        (lambda value: Answers(body=value), "body"),
+        (lambda value: Answers().answer(Limiter("5/minute").acquire("k"), policy_name=value), "policy_name"),
+    ],
+)
+@pytest.mark.parametrize("value", [b"x", SURROGATE, 1.5])
+def test_what_is_no_text_over_http(call: Callable[[Any], object], message: str, value: object) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        call(value)
+    assert str(caught.value).startswith(f"{message} {value!r}: ")
+
+
+def test_who_asks_is_text_or_none() -> None:
+    for peer in (5, b"192.0.2.7"):
+        with pytest.raises(InvalidArgument, match=f"peer {peer!r}: it must be the text"):
+            Clients().key(peer)  # type: ignore[arg-type]
+    assert Clients().key(SURROGATE) is None  # as any text that is no address
 
 
 @pytest.mark.parametrize(

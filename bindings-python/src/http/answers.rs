@@ -2,12 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
+use mirab::ErrorKind;
 use mirab::http::{Answer, Answers, Naming};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::convert::{key_bytes, shown};
+use crate::convert::{TextArgument, key_bytes, shown, text};
 use crate::decision::Decision;
 use crate::error::{invalid_argument, raise};
 
@@ -28,14 +29,18 @@ pub struct PyAnswers(Answers);
 #[pymethods]
 impl PyAnswers {
     #[new]
-    #[pyo3(signature = (families=None, *, body="none", partition_salt=None, max_hold=None))]
+    #[pyo3(
+        signature = (families=None, *, body=TextArgument::Default("none"), partition_salt=None, max_hold=None),
+        text_signature = "(families=None, *, body='none', partition_salt=None, max_hold=None)"
+    )]
     fn new(
         families: Option<&Bound<'_, PyAny>>,
-        body: &str,
+        body: TextArgument<'_, '_>,
         partition_salt: Option<&Bound<'_, PyAny>>,
         max_hold: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let families = families.map_or_else(|| Ok(vec!["draft-8".to_owned()]), families_of)?;
+        let body = body.text("body", "\"none\", \"problem\" or \"json\"")?;
         let mut answers = Answers::new(&families).and_then(|answers| answers.body(body)).map_err(raise)?;
         if let Some(salt) = partition_salt {
             let Ok(salt) = salt.cast::<PyBytes>() else {
@@ -60,13 +65,16 @@ impl PyAnswers {
     fn answer(
         &self,
         decision: &Bound<'_, PyAny>,
-        policy_name: Option<&str>,
+        policy_name: Option<&Bound<'_, PyAny>>,
         partition_key: Option<&Bound<'_, PyAny>>,
         unix_now: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyAnswer> {
         let Some(decision) = Decision::of(decision) else {
             return Err(PyTypeError::new_err(format!("decision {}: it must be a Decision", shown(decision))));
         };
+        let policy_name = policy_name
+            .map(|name| text(ErrorKind::InvalidArgument, "policy_name", name, "text"))
+            .transpose()?;
         let naming = Naming { policy_name, partition_key: partition_key.map(key_bytes).transpose()? };
         let now = unix_now.map_or(Ok(SystemTime::now()), instant)?;
         Ok(PyAnswer(self.0.answer(decision.told(), &naming, now)))

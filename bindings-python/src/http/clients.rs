@@ -4,7 +4,7 @@ use mirab::http::Clients;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 
-use crate::convert::shown;
+use crate::convert::{TextArgument, shown};
 use crate::error::{invalid_argument, raise};
 
 /// Who is asking: the client's address, behind proxies that are trusted and no others.
@@ -25,13 +25,23 @@ pub struct PyClients(Clients);
 #[pymethods]
 impl PyClients {
     #[new]
-    #[pyo3(signature = (trusted_proxies=None, *, header="X-Forwarded-For", ipv6_prefix=64))]
-    fn new(trusted_proxies: Option<&Bound<'_, PyAny>>, header: &str, ipv6_prefix: i64) -> PyResult<Self> {
+    #[pyo3(
+        signature = (
+            trusted_proxies=None,
+            *,
+            header=TextArgument::Default("X-Forwarded-For"),
+            ipv6_prefix=Bits(64),
+        ),
+        text_signature = "(trusted_proxies=None, *, header='X-Forwarded-For', ipv6_prefix=64)"
+    )]
+    fn new(
+        trusted_proxies: Option<&Bound<'_, PyAny>>,
+        header: TextArgument<'_, '_>,
+        ipv6_prefix: Bits,
+    ) -> PyResult<Self> {
+        let header = header.text("header", "the name of a header")?;
         let mut clients = Clients::new().field(header).map_err(raise)?;
-        let bits = u8::try_from(ipv6_prefix).map_err(|_| {
-            invalid_argument(format!("ipv6_prefix {ipv6_prefix}: it must be an integer from 1 to 128"))
-        })?;
-        clients = clients.ipv6_prefix(bits).map_err(raise)?;
+        clients = clients.ipv6_prefix(ipv6_prefix.0).map_err(raise)?;
         if let Some(proxies) = trusted_proxies {
             clients = trusting(clients, proxies)?;
         }
@@ -49,9 +59,38 @@ impl PyClients {
     /// peer: the address that has connected, None or empty for a socket file.
     /// lines: the header's values, one for each time that the request has it, in their order.
     #[pyo3(signature = (peer, lines=None))]
-    fn key(&self, peer: Option<&str>, lines: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+    fn key(
+        &self,
+        peer: Option<&Bound<'_, PyAny>>,
+        lines: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<String>> {
+        let wrong = |peer| {
+            invalid_argument(format!("peer {}: it must be the text of an address, or None", shown(peer)))
+        };
+        // As in a line, a lone surrogate is in no address.
+        let peer = peer.map(|peer| peer.cast::<PyString>().map_err(|_| wrong(peer))).transpose()?;
+        let peer = peer.map(|peer| peer.to_string_lossy());
+        let peer = peer.as_deref();
         let lines = lines.map_or(Ok(Vec::new()), lines_of)?;
         Ok(self.0.key(peer, lines.iter().map(String::as_str)))
+    }
+}
+
+/// How many bits of an address.
+#[derive(Clone, Copy)]
+struct Bits(u8);
+
+impl FromPyObject<'_, '_> for Bits {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match value.extract() {
+            Ok(bits) if !value.is_instance_of::<PyBool>() => Ok(Self(bits)),
+            _ => Err(invalid_argument(format!(
+                "ipv6_prefix {}: it must be an integer from 1 to 128",
+                shown(&value)
+            ))),
+        }
     }
 }
 
