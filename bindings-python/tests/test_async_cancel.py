@@ -300,7 +300,34 @@ async def main():
 asyncio.run(main())
 """
 
+ENTERS = """
+import asyncio, sys
+from mirab import AsyncLimiter
+
+async def hold(limiter):
+    async with limiter.hold("k"):
+        await asyncio.sleep(600)
+
+async def main():
+    limiter = AsyncLimiter(sys.argv[1], sys.argv[2])
+    tasks = [asyncio.create_task(hold(limiter)) for _ in range(50)]
+    for _ in range(int(sys.argv[3])):
+        await asyncio.sleep(0)
+    for task in tasks[:25]:
+        task.cancel()
+
+asyncio.run(main())
+"""
+
 
 def test_a_process_that_ends_gives_its_places_back_first(redis_uri: str) -> None:
     subprocess.run([sys.executable, "-c", LEAVES, PLACES, redis_uri], check=True, timeout=PATIENCE)
     assert Limiter(PLACES, redis_uri).peek("k").used == 0
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_a_loop_that_ends_waits_for_what_was_asked(redis_uri: str, turns: int) -> None:
+    program = [sys.executable, "-W", "error", "-c", ENTERS, BOTH, redis_uri, str(turns)]
+    done = subprocess.run(program, check=True, timeout=PATIENCE, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert [standing.used for standing in Limiter(BOTH, redis_uri).peek("k").standings] == [0, 50]

@@ -5,7 +5,8 @@ import concurrent.futures
 import contextvars
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
 from mirab._mirab import Decision, Limiter, decides_here
@@ -75,7 +76,29 @@ async def answer_of(asked: "Asked[_Result]", late: "Callable[[Asked[_Result]], o
         if told.done() and not told.cancelled():  # it was cancelled between the answer and its turn
             told.exception()
             late(asked)
+        elif isinstance(asked, asyncio.Future):
+            _keep_the_loop(asked)
         raise
+
+
+def _keep_the_loop(asked: "asyncio.Future[_Result]") -> None:
+    """Have a loop that ends wait for an answer, as `asyncio.run` does only for asynchronous generators."""
+
+    async def lasts() -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            if not asked.done():
+                await asyncio.wait([asked])
+
+    generator = lasts()
+
+    def go_on() -> None:
+        with suppress(StopIteration, StopAsyncIteration, RuntimeError):
+            generator.asend(None).send(None)
+
+    go_on()
+    asked.add_done_callback(lambda _: go_on())
 
 
 def give_back(limiter: Limiter, decision: Decision) -> None:
