@@ -42,9 +42,10 @@
  *   is read. No argument is both input and output, but a decision that is given back,
  *   settled or released.
  *
- * Handles (mirab_limiter, mirab_options, mirab_limit, mirab_manual_clock) are made by a
- *   function that writes one to `out`, and are yours until you give them to the `_free` of
- *   their type: once, while no other thread uses them. `_free(NULL)` does nothing.
+ * Handles (mirab_limiter, mirab_options, mirab_limit, mirab_manual_clock, mirab_clients,
+ *   mirab_answers, mirab_answer) are made by a function that writes one to `out`, and are
+ *   yours until you give them to the `_free` of their type: once, while no other thread uses
+ *   them. `_free(NULL)` does nothing.
  *
  * Threads. A handle taken as a const pointer may be used by any number of threads at once;
  *   one taken as a plain pointer only by this one. Each type's comment says the same.
@@ -146,6 +147,11 @@
  * Room in which a line of news is seldom cut, its NUL byte included.
  */
 #define MIRAB_NEWS_SIZE 1024
+
+/**
+ * Room for the key of a client, its NUL byte included.
+ */
+#define MIRAB_CLIENT_KEY_SIZE 64
 
 /**
  * How a call ended. `MIRAB_OK` is 0; everything else is a failure, and then nothing but
@@ -255,6 +261,37 @@ typedef enum mirab_anchor mirab_anchor;
 typedef uint32_t mirab_anchor;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
+
+/**
+ * What a client is told: to be sent where it refuses; where it admits, its header fields go with
+ * your response.
+ * Threads: may be shared; nothing changes it.
+ * Lifetime: it stands alone; the texts that it lends live as long as it does.
+ * NULL: `MIRAB_NULL_POINTER`, and nothing in `mirab_answer_free`.
+ * Freeing: `mirab_answer_free`, once.
+ */
+typedef struct mirab_answer mirab_answer;
+
+/**
+ * How decisions are told to clients: made once, used for each.
+ * Threads: one at a time, while it is being set; then any number may answer by it.
+ * Lifetime: it stands alone, and copies what it is given; its answers may outlive it.
+ * NULL: `MIRAB_NULL_POINTER`, and nothing in `mirab_answers_free`.
+ * Freeing: `mirab_answers_free`, once.
+ */
+typedef struct mirab_answers mirab_answers;
+
+/**
+ * Finds who is asking. Where nobody is trusted, that is who has connected, whatever the request
+ * says. A trusted proxy tells for whom it asks, in one header that is read from the right: what
+ * stands to the left of the first address that isn't trusted was written by that client himself,
+ * and nobody believes it.
+ * Threads: one at a time, while it is being set; then any number may ask it.
+ * Lifetime: it stands alone, and copies what it is given.
+ * NULL: `MIRAB_NULL_POINTER`, and nothing in `mirab_clients_free`.
+ * Freeing: `mirab_clients_free`, once.
+ */
+typedef struct mirab_clients mirab_clients;
 
 /**
  * One limit. Most programs write limits as text to `mirab_limiter_new` and need none.
@@ -998,6 +1035,197 @@ mirab_result mirab_limiter_take_news(const struct mirab_limiter *limiter,
                                      bool *out,
                                      char *out_line,
                                      size_t room);
+
+/**
+ * Makes clients of whom nobody is trusted to tell of others.
+ */
+MIRAB_MUST_USE mirab_result mirab_clients_new(struct mirab_error *error, struct mirab_clients **out);
+
+/**
+ * Trusts `count` proxies by their addresses: "10.0.0.0/8", "2001:db8::7", or the names "loopback",
+ * "linklocal", "uniquelocal", "shared" (100.64.0.0/10) and "unix", for who connects through a
+ * socket file. They take the place of those who were trusted before; 0 of them is nobody.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_clients_trust(struct mirab_clients *clients,
+                                 const char *const *proxies,
+                                 size_t count,
+                                 struct mirab_error *error);
+
+/**
+ * Trusts that there are so many proxies, one behind the other, 0 (nobody) to 32, and that nobody
+ * reaches the server but through them: else he says who he is. It takes the place of
+ * `mirab_clients_trust`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_clients_trust_hops(struct mirab_clients *clients,
+                                      int64_t hops,
+                                      struct mirab_error *error);
+
+/**
+ * The one header that the proxies write; "X-Forwarded-For", unless told otherwise. "Forwarded" is
+ * read as RFC 7239 says, any other as a list of addresses.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_clients_set_header(struct mirab_clients *clients,
+                                      const char *name,
+                                      struct mirab_error *error);
+
+/**
+ * How many bits of an IPv6 address make a client, 1 to 128; 64, unless told otherwise.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_clients_set_ipv6_prefix(struct mirab_clients *clients,
+                                           int64_t bits,
+                                           struct mirab_error *error);
+
+/**
+ * Writes the key of the client to `out_key`, for `mirab_limiter_acquire`: "192.0.2.7" or
+ * "2001:db8:1:2::/64", ended by NUL. `room` is `MIRAB_CLIENT_KEY_SIZE` or more. `out` gets whether
+ * he is known; if not, the key is empty, which no limiter takes.
+ * `peer` is the address that has connected, with or without a port; NULL or empty for a socket file.
+ * `lines` are the `count` values of the header, one for each time that the request has it, in their
+ * order; NULL is fine when there are none. Both may be any bytes: what is no address is nobody.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_clients_key(const struct mirab_clients *clients,
+                               const char *peer,
+                               const char *const *lines,
+                               size_t count,
+                               struct mirab_error *error,
+                               bool *out,
+                               char *out_key,
+                               size_t room);
+
+/**
+ * Frees the clients. NULL is fine.
+ */
+void mirab_clients_free(struct mirab_clients *clients);
+
+/**
+ * Makes answers with the header fields of `count` families: any of "draft-8" (and to 11),
+ * "draft-8-spaced", "draft-7", "draft-6", "x-ratelimit" and "x-ratelimit-epoch". Without one a
+ * refusal has its Retry-After and no more.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answers_new(const char *const *families,
+                               size_t count,
+                               struct mirab_error *error,
+                               struct mirab_answers **out);
+
+/**
+ * The body of refusals: "none", unless told otherwise; "problem" for `application/problem+json`
+ * (RFC 9457); "json" for a plain `application/json`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answers_set_body(struct mirab_answers *answers,
+                                    const char *body,
+                                    struct mirab_error *error);
+
+/**
+ * What the policy is called in place of the limit's name, where it has one limit.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answers_set_policy_name(struct mirab_answers *answers,
+                                           const char *name,
+                                           struct mirab_error *error);
+
+/**
+ * A secret of 16 bytes or more, the same in all processes that answer the same clients: with it they
+ * tell a client the same partition. Without one each process has one of its own.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answers_set_partition_salt(struct mirab_answers *answers,
+                                              const uint8_t *salt,
+                                              size_t salt_len,
+                                              struct mirab_error *error);
+
+/**
+ * Whether a client is told which of his buckets is meant: a salted hash of the key, as `pk` in the
+ * families of draft-8. He isn't, unless told otherwise.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answers_set_partitions(struct mirab_answers *answers,
+                                          bool told,
+                                          struct mirab_error *error);
+
+/**
+ * The longest that you hold a request for the `delay_us` of a leaky bucket, in microseconds; without
+ * it, as long as it takes. An admitted request that would have to be held longer is answered as
+ * refused, until it would not be: the decision says `allowed` and the answer's status is 429. Give
+ * then back what it took, with `mirab_limiter_refund`.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answers_set_max_hold(struct mirab_answers *answers,
+                                        int64_t longest_us,
+                                        struct mirab_error *error);
+
+/**
+ * Frees the answers. NULL is fine.
+ */
+void mirab_answers_free(struct mirab_answers *answers);
+
+/**
+ * As `mirab_limiter_acquire`, and writes the answer to `out_answer`, which is then yours to free.
+ * Admit the request when its status is 200.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_acquire_with_answer(const struct mirab_limiter *limiter,
+                                               const uint8_t *key,
+                                               size_t key_len,
+                                               int64_t cost,
+                                               const struct mirab_answers *answers,
+                                               struct mirab_error *error,
+                                               struct mirab_decision *out,
+                                               struct mirab_answer **out_answer);
+
+/**
+ * As `mirab_limiter_peek`, and writes what the client would be told, as
+ * `mirab_limiter_acquire_with_answer` does.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_limiter_peek_with_answer(const struct mirab_limiter *limiter,
+                                            const uint8_t *key,
+                                            size_t key_len,
+                                            int64_t cost,
+                                            const struct mirab_answers *answers,
+                                            struct mirab_error *error,
+                                            struct mirab_decision *out,
+                                            struct mirab_answer **out_answer);
+
+/**
+ * Tells the status: 200 where the request may pass, 429 where it may not, 503 where nobody could
+ * decide, since the store failed and "closed" was chosen.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answer_status(const struct mirab_answer *answer,
+                                 struct mirab_error *error,
+                                 uint32_t *out);
+
+/**
+ * Lends a header field, from 0 on, in their order: the Content-Type of the body is among them. `out`
+ * gets whether there is one of that index; the rest is written only if so. Don't free the texts.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answer_field(const struct mirab_answer *answer,
+                                uint32_t index,
+                                struct mirab_error *error,
+                                bool *out,
+                                const char **out_name,
+                                const char **out_value);
+
+/**
+ * Lends the body of a refusal, UTF-8; NULL where there is none. Don't free it.
+ */
+MIRAB_MUST_USE
+mirab_result mirab_answer_body(const struct mirab_answer *answer,
+                               struct mirab_error *error,
+                               const char **out);
+
+/**
+ * Frees the answer. NULL is fine.
+ */
+void mirab_answer_free(struct mirab_answer *answer);
 
 #ifdef __cplusplus
 }  // extern "C"

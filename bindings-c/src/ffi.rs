@@ -110,6 +110,19 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Result<&'a 
     })
 }
 
+/// `count` texts; NULL is fine when there are none.
+pub(crate) unsafe fn texts<'a>(
+    pointer: *const *const c_char,
+    count: usize,
+    what: &str,
+) -> Result<Vec<&'a str>, Failure> {
+    // SAFETY: the promise of this module.
+    let pointers = unsafe { slice(pointer, count, what)? };
+    let one = format!("one of {what}");
+    // SAFETY: as above, for each of them.
+    pointers.iter().map(|&pointer| unsafe { text(pointer, &one) }).collect()
+}
+
 /// `len` elements from `pointer`; NULL is fine when there are none.
 pub(crate) unsafe fn slice<'a, T>(pointer: *const T, len: usize, what: &str) -> Result<&'a [T], Failure> {
     if len == 0 {

@@ -42,7 +42,16 @@ mod health;
 
 mod news;
 
+mod clients;
+
+mod answers;
+
+mod answer;
+
+pub use answer::*;
+pub use answers::*;
 pub use block::*;
+pub use clients::*;
 pub use clock::*;
 pub use decision::*;
 pub use error::*;

@@ -17,6 +17,10 @@ int main(void) {
     mirab_limiter_block(limiter, (const uint8_t *)"k", 1, 1, 0);              /* ignored */
     mirab_limiter_take_news(limiter, 0, &allowed, 0, 0);                      /* ignored */
     mirab_limiter_close(limiter, 0);                                          /* ignored */
+    mirab_clients_trust_hops(0, 1, 0);                                        /* ignored */
+    mirab_clients_key(0, 0, 0, 0, 0, &allowed, 0, 0);                         /* ignored */
+    mirab_answers_set_body(0, "json", 0);                                     /* ignored */
+    mirab_answer_status(0, 0, 0);                                             /* ignored */
     mirab_version();                                                          /* ignored */
     mirab_limiter_free(limiter);                                              /* has no result */
     return 0;

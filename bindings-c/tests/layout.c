@@ -68,6 +68,7 @@ _Static_assert(MIRAB_FOREVER == INT64_MAX, "MIRAB_FOREVER changed");
 _Static_assert(MIRAB_NO_CLOCK == INT64_MIN, "MIRAB_NO_CLOCK changed");
 _Static_assert(MIRAB_LIMIT_BLOCK == UINT32_MAX, "MIRAB_LIMIT_BLOCK changed");
 _Static_assert(MIRAB_MAX_LIMITS == 16, "MIRAB_MAX_LIMITS changed");
+_Static_assert(MIRAB_CLIENT_KEY_SIZE == 64, "MIRAB_CLIENT_KEY_SIZE changed");
 
 static void result_codes(void) {
     static const struct {

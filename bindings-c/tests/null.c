@@ -14,7 +14,10 @@ static mirab_stats stats;
 static mirab_health health;
 static char line[MIRAB_NEWS_SIZE];
 static uint32_t count;
-static const char *name;
+static const char *name, *value;
+static mirab_clients *no_clients;
+static mirab_answers *no_answers;
+static mirab_answer *no_answer;
 
 #define NULL_IN(call, what) CHECK_FAILS(call, MIRAB_NULL_POINTER, what " is NULL")
 #define ALL_NULL_IN(function)                                                                                \
@@ -135,6 +138,72 @@ static void limiters(void) {
     CHECK_NUMBER(decision.remaining, 2);
 }
 
+static void all_clients(void) {
+    const char *none[] = {NULL};
+    char key[MIRAB_CLIENT_KEY_SIZE] = "";
+    mirab_clients *clients;
+    CHECK_OK(mirab_clients_new(&error, &clients));
+    NULL_IN(mirab_clients_new(&error, NULL), "out");
+    NULL_IN(mirab_clients_trust(NULL, none, 0, &error), "clients");
+    NULL_IN(mirab_clients_trust(clients, NULL, 1, &error), "proxies");
+    NULL_IN(mirab_clients_trust(clients, none, 1, &error), "one of proxies");
+    NULL_IN(mirab_clients_trust_hops(NULL, 1, &error), "clients");
+    NULL_IN(mirab_clients_set_header(NULL, "Forwarded", &error), "clients");
+    NULL_IN(mirab_clients_set_header(clients, NULL, &error), "name");
+    NULL_IN(mirab_clients_set_ipv6_prefix(NULL, 64, &error), "clients");
+    NULL_IN(mirab_clients_key(NULL, "::1", none, 0, &error, &allowed, key, sizeof key), "clients");
+    NULL_IN(mirab_clients_key(clients, "::1", NULL, 1, &error, &allowed, key, sizeof key), "lines");
+    NULL_IN(mirab_clients_key(clients, "::1", none, 1, &error, &allowed, key, sizeof key), "one of lines");
+    NULL_IN(mirab_clients_key(clients, "::1", none, 0, &error, NULL, key, sizeof key), "out");
+    NULL_IN(mirab_clients_key(clients, "::1", none, 0, &error, &allowed, NULL, sizeof key), "out_key");
+    CHECK(*key == '\0');
+    mirab_clients_free(clients);
+}
+
+#define ALL_NULL_IN_ANSWER(function)                                                                         \
+    do {                                                                                                     \
+        NULL_IN(function(NULL, bytes("k"), 1, 1, answers, &error, &decision, &no_answer), "limiter");        \
+        NULL_IN(function(limiter, NULL, 1, 1, answers, &error, &decision, &no_answer), "key");               \
+        NULL_IN(function(limiter, bytes("k"), 1, 1, NULL, &error, &decision, &no_answer), "answers");        \
+        NULL_IN(function(limiter, bytes("k"), 1, 1, answers, &error, NULL, &no_answer), "out");              \
+        NULL_IN(function(limiter, bytes("k"), 1, 1, answers, &error, &decision, NULL), "out_answer");        \
+    } while (0)
+
+static void all_answers(void) {
+    const char *none[] = {NULL}, *body = NULL;
+    mirab_answers *answers;
+    mirab_answer *answer;
+    CHECK_OK(mirab_answers_new(NULL, 0, &error, &answers));
+    NULL_IN(mirab_answers_new(NULL, 1, &error, &no_answers), "families");
+    NULL_IN(mirab_answers_new(none, 1, &error, &no_answers), "one of families");
+    NULL_IN(mirab_answers_new(none, 0, &error, NULL), "out");
+    NULL_IN(mirab_answers_set_body(NULL, "json", &error), "answers");
+    NULL_IN(mirab_answers_set_body(answers, NULL, &error), "body");
+    NULL_IN(mirab_answers_set_policy_name(NULL, "n", &error), "answers");
+    NULL_IN(mirab_answers_set_policy_name(answers, NULL, &error), "name");
+    NULL_IN(mirab_answers_set_partition_salt(NULL, bytes("0123456789abcdef"), 16, &error), "answers");
+    NULL_IN(mirab_answers_set_partition_salt(answers, NULL, 16, &error), "salt");
+    NULL_IN(mirab_answers_set_partitions(NULL, true, &error), "answers");
+    NULL_IN(mirab_answers_set_max_hold(NULL, 1, &error), "answers");
+    ALL_NULL_IN_ANSWER(mirab_limiter_acquire_with_answer);
+    ALL_NULL_IN_ANSWER(mirab_limiter_peek_with_answer);
+    CHECK_OK(mirab_limiter_peek_with_answer(limiter, bytes("k"), 1, 9, answers, &error, &decision, &answer));
+    NULL_IN(mirab_answer_status(NULL, &error, &count), "answer");
+    NULL_IN(mirab_answer_status(answer, &error, NULL), "out");
+    NULL_IN(mirab_answer_field(NULL, 0, &error, &allowed, &name, &value), "answer");
+    NULL_IN(mirab_answer_field(answer, 0, &error, NULL, &name, &value), "out");
+    NULL_IN(mirab_answer_field(answer, 0, &error, &allowed, NULL, &value), "out_name");
+    NULL_IN(mirab_answer_field(answer, 0, &error, &allowed, &name, NULL), "out_value");
+    NULL_IN(mirab_answer_body(NULL, &error, &body), "answer");
+    NULL_IN(mirab_answer_body(answer, &error, NULL), "out");
+    CHECK(body == NULL);
+    mirab_answer_free(answer);
+    mirab_answers_free(answers);
+    /* Nothing was taken by all this. */
+    CHECK_OK(mirab_limiter_peek(limiter, bytes("k"), 1, 1, &error, &decision));
+    CHECK_NUMBER(decision.remaining, 2);
+}
+
 /* Without an error to write to, the code alone tells. */
 static void no_error(void) {
     CHECK(mirab_limit_parse("nonsense", NULL, &no_limit) == MIRAB_INVALID_LIMIT);
@@ -147,8 +216,11 @@ int main(void) {
     SCENE(clocks());
     SCENE(all_options());
     SCENE(limiters());
+    SCENE(all_clients());
+    SCENE(all_answers());
     SCENE(no_error());
     CHECK(!*line && !health.layout && !no_limit && !no_limiter && !no_options && !no_clock && !name && !allowed && !ended && !count);
+    CHECK(!value && !no_clients && !no_answers && !no_answer);
 
     mirab_limiter_free(limiter);
     mirab_options_free(options);
@@ -158,5 +230,8 @@ int main(void) {
     mirab_options_free(NULL);
     mirab_manual_clock_free(NULL);
     mirab_limit_free(NULL);
+    mirab_clients_free(NULL);
+    mirab_answers_free(NULL);
+    mirab_answer_free(NULL);
     return tell(0);
 }
