@@ -112,6 +112,21 @@ static uint64_t asked_for(const mirab_limiter *limiter, int64_t us) {
     return asked;
 }
 
+/* A server that was asked and didn't answer may have done it: never twice. */
+static void in_doubt(void) {
+    uint64_t units = 7;
+    mirab_decision taken;
+    mirab_limiter *strict = limiter_on("5/hour", store);
+    while (mirab_limiter_acquire(strict, bytes("doubt"), 5, 1, &error, &taken) != MIRAB_OK || !taken.allowed)
+        CHECK_OK(mirab_limiter_reset(strict, bytes("doubt"), 5, &error));
+    server_stop();
+    CHECK_FAILS(mirab_limiter_refund(strict, bytes("doubt"), 5, &taken, &error, NULL), MIRAB_STORE_TIMEOUT, "");
+    server_go_on();
+    CHECK_OK(mirab_limiter_refund(strict, bytes("doubt"), 5, &taken, &error, &units));
+    CHECK_NUMBER(units, 0);
+    mirab_limiter_free(strict);
+}
+
 static void stopped(void) {
     char line[MIRAB_NEWS_SIZE], key[16];
     mirab_options *options;
@@ -177,6 +192,7 @@ static void stopped(void) {
 
 int main(void) {
     server_uri(store, sizeof store, "?prefix=outage");
+    SCENE(in_doubt());
     SCENE(stopped());
     return tell(0);
 }

@@ -165,19 +165,31 @@ static void foreign(const char *store) {
     mirab_limiter_free(other);
 }
 
-/* A store that failed may have done it: never twice. */
-static void in_doubt(void) {
-    char store[256], spoil[512];
-    const char *server = getenv("MIRAB_TEST_REDIS");
-    CHECK(server != NULL);
-    snprintf(store, sizeof store, "%s?timeout_ms=5000&prefix=doubt%d", server, (int)getpid());
-    snprintf(spoil, sizeof spoil, "redis-cli -u %s set 'doubt%d1t:{k}t5/60' junk >/dev/null", server, (int)getpid());
+static void redis_cli(const char *commands) {
+    char line[512];
+    snprintf(line, sizeof line, "printf '%s' | redis-cli -u %s >/dev/null", commands, getenv("MIRAB_TEST_REDIS"));
+    CHECK(system(line) == 0);
+}
+
+/* What the store surely did not do, since the value isn't its own, can be given back again. */
+static void surely_not_done(void) {
+    char store[256], spoil[256], mend[128];
+    const int run = (int)getpid();
+    snprintf(store, sizeof store, "%s?timeout_ms=5000&prefix=spoilt%d", getenv("MIRAB_TEST_REDIS"), run);
+    snprintf(spoil, sizeof spoil, "RENAME spoilt%d1t:{k}t5/60 kept%d\\nSET spoilt%d1t:{k}t5/60 junk\\n", run, run, run);
+    snprintf(mend, sizeof mend, "RENAME kept%d spoilt%d1t:{k}t5/60\\n", run, run);
     mirab_limiter *limiter = limiter_by(clock, "5/minute", store);
-    mirab_decision taken = acquire(limiter, 2);
-    CHECK(system(spoil) == 0);
-    CHECK_FAILS(mirab_limiter_refund(limiter, bytes("k"), 1, &taken, &error, NULL), MIRAB_STORE_CORRUPT, "t5/60");
+    mirab_decision taken = acquire(limiter, 2), other = acquire(limiter, 2);
+    redis_cli(spoil);
+    for (int turn = 0; turn < 2; turn++) {
+        CHECK_FAILS(mirab_limiter_refund(limiter, bytes("k"), 1, &taken, &error, NULL), MIRAB_STORE_CORRUPT, "t5/60");
+        CHECK_FAILS(mirab_limiter_commit(limiter, bytes("k"), 1, &other, 1, &error), MIRAB_STORE_CORRUPT, "t5/60");
+    }
+    redis_cli(mend);
+    CHECK_NUMBER(refund(limiter, &taken), 2);
     CHECK_NUMBER(refund(limiter, &taken), 0);
-    CHECK_OK(mirab_limiter_reset(limiter, bytes("k"), 1, &error));
+    commit(limiter, &other, 1);
+    CHECK_NUMBER(used(limiter), 1);
     mirab_limiter_free(limiter);
 }
 
@@ -239,7 +251,7 @@ int main(void) {
         SCENE(with_leases(stores[i]));
         SCENE(foreign(stores[i]));
     }
-    SCENE(in_doubt());
+    SCENE(surely_not_done());
     SCENE(not_done());
     SCENE(without_time());
     mirab_manual_clock_free(clock);
