@@ -1,3 +1,5 @@
+import type { Answer, Answers, Naming } from './lib/http.js';
+
 /** A limit, in mirab's notation (`'100/second burst 300'`), made by {@link Limit}, or several of them. */
 export type Limits = string | Limit | readonly (string | Limit)[];
 
@@ -32,7 +34,7 @@ export type OnStoreFailure = 'local' | 'open' | 'closed' | 'raise';
 
 /** The options of {@link Limiter.wait}. */
 export interface WaitOptions {
-  /** Default: as long as it takes. More than 0: who does not want to wait calls `acquire`. */
+  /** Default: as long as it takes; 0 asks once. */
   timeoutMs?: number | undefined;
   /** Ends the wait: it rejects with the signal's reason. What was taken by then stays taken. */
   signal?: AbortSignal | undefined;
@@ -95,6 +97,13 @@ export class Limiter {
   allow(key: Key, cost?: Cost): Promise<boolean>;
   /** Whether `cost` would be admitted now, and what is left; takes nothing. */
   peek(key: Key, cost?: Cost): Promise<Decision>;
+  /**
+   * As `acquire`, with what the client is told of it. Serve by `answer.status`: a request that would be held too long is
+   * allowed in the decision, and is to be refunded.
+   */
+  acquireWithAnswer(key: Key, cost: Cost, answers: Answers, naming?: Naming): Promise<{ decision: Decision; answer: Answer }>;
+  /** As `peek`, with what the client would be told of it. */
+  peekWithAnswer(key: Key, cost: Cost, answers: Answers, naming?: Naming): Promise<{ decision: Decision; answer: Answer }>;
   /**
    * Acquires for several keys in one step: each is all or nothing for itself, in their order. One bad item is an error
    * that names its index, and then nothing is taken.
@@ -282,6 +291,8 @@ export class MirabError extends Error {
   readonly name: 'MirabError';
   readonly kind: MirabErrorKind;
   readonly code: `MIRAB_${Uppercase<MirabErrorKind>}`;
+  /** Of a store's error: whether it may have done what was asked, though nobody said so. It is never asked twice. */
+  readonly mayHaveHappened?: boolean;
   /** 503 on an error of the store that `mirab/express` gave to `next`: Express answers with it. */
   readonly status?: 503;
   readonly statusCode?: 503;

@@ -4,8 +4,8 @@ const check = require('./arguments.js');
 const { sendable } = require('./express-answer.js');
 const { isTaken } = require('./express-names.js');
 const { MirabError } = require('./error.js');
+const { Answers, Clients } = require('./http.js');
 const { Limit } = require('./limit.js');
-const native = require('./native.js');
 const { MAX_TIMER_MS } = require('./wait.js');
 
 /** The core's longest time, in milliseconds. */
@@ -25,6 +25,7 @@ const KNOWN = [
   'identifier', 'requestPropertyName', 'skip', 'keyGenerator', 'ipv6Subnet', 'passOnStoreError',
   'skipFailedRequests', 'skipSuccessfulRequests', 'requestWasSuccessful',
   'limits', 'store', 'clock', 'prefix', 'maxHold', 'onStoreFailure', 'instances',
+  'trustedProxies', 'clientIpHeader', 'partitionSalt',
 ];
 
 /** What the middleware works with: every option checked, every default filled in. */
@@ -54,6 +55,8 @@ function readOptions(given) {
     skip: fn('skip', options.skip) ?? (() => false),
     keyGenerator: fn('keyGenerator', options.keyGenerator),
     ipv6Subnet: subnet(options.ipv6Subnet ?? 56),
+    clients: behind(options),
+    answers: tellers(options, own),
     skipFailedRequests: bool('skipFailedRequests', options.skipFailedRequests ?? false),
     skipSuccessfulRequests: bool('skipSuccessfulRequests', options.skipSuccessfulRequests ?? false),
     requestWasSuccessful: fn('requestWasSuccessful', options.requestWasSuccessful) ?? ((_request, response) => response.statusCode < 400),
@@ -164,11 +167,35 @@ function unsupported(name, value, right) {
   return new MirabError('unsupported', `${name} ${check.show(value)}: ${right}`);
 }
 
+/** Who is asking behind trusted proxies; undefined where the framework says it. */
+function behind({ trustedProxies, clientIpHeader, ipv6Subnet }) {
+  if (trustedProxies === undefined) {
+    if (clientIpHeader === undefined) return undefined;
+    throw invalid('clientIpHeader', clientIpHeader, 'it is read of trustedProxies only: name them');
+  }
+  if (ipv6Subnet === false) throw invalid('ipv6Subnet', false, 'behind trustedProxies it must be a number');
+  return new Clients({ trustedProxies, header: clientIpHeader, ipv6Prefix: ipv6Subnet ?? 56 });
+}
+
+/** How clients are told: in the families that the options ask for. */
+function tellers({ legacyHeaders, headers, standardHeaders, partitionSalt }, own) {
+  const families = [];
+  if (legacyHeaders ?? headers ?? !own) families.push('x-ratelimit-epoch');
+  const wanted = draft(standardHeaders ?? (own && 'draft-8'));
+  // The draft's list with the blanks that express-rate-limit writes.
+  if (wanted) families.push(wanted === 'draft-8' ? 'draft-8-spaced' : wanted);
+  return families.length > 0 ? new Answers({ families, partitionSalt }) : undefined;
+}
+
+/** Of each prefix, made once. */
+const direct = new Map();
+
 /** The key of a client's address: IPv6 masked to `ipv6Subnet` bits, IPv4 mapped into IPv6 as IPv4. */
 function ipKeyGenerator(ip, ipv6Subnet = 56) {
   const address = check.text('ip', ip);
   if (subnet(ipv6Subnet) === false) return address;
-  return native.httpClientKey(address, ipv6Subnet) ?? address;
+  if (!direct.has(ipv6Subnet)) direct.set(ipv6Subnet, new Clients({ ipv6Prefix: ipv6Subnet }));
+  return direct.get(ipv6Subnet).key(address) ?? address;
 }
 
 module.exports = { ipKeyGenerator, readOptions };

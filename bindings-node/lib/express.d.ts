@@ -76,6 +76,15 @@ declare namespace rateLimit {
     onStoreFailure?: OnStoreFailure | undefined;
     /** How many processes share the store, for `local`. Default 1. */
     instances?: number | undefined;
+    /**
+     * Who is asking is told by these proxies, and by nobody else: networks, names or a number, as `Clients` of
+     * `mirab/http` takes them. Without, it is `request.ip` (Express's own `trust proxy`) or the socket's address.
+     */
+    trustedProxies?: readonly string[] | number | undefined;
+    /** The one header that they write. Default `X-Forwarded-For`. */
+    clientIpHeader?: string | undefined;
+    /** At least 16 secret bytes: with them all processes tell a client the same partition key. */
+    partitionSalt?: Uint8Array | undefined;
   }
 
   /** The options in use, given to `handler`. */

@@ -6,7 +6,7 @@ const native = require('./native.js');
 const { answerWith, refuse } = require('./express-answer.js');
 const { checkHolds, hasEnded, hold, whenEnded } = require('./express-hold.js');
 const { ipKeyGenerator, readOptions } = require('./express-options.js');
-const { Limiter, acquireHeld, isLeasing, nowMs } = require('./limiter.js');
+const { Limiter, acquireHeld, isLeasing, nowMs, toldFor } = require('./limiter.js');
 
 /** What those are told whom nobody decides about. */
 const UNAVAILABLE = 'The service is unavailable, please try again later.';
@@ -23,7 +23,6 @@ function rateLimit(options) {
   checkHolds(limiter, config.maxHold);
   const takesPlaces = isLeasing(limiter);
   const uncounts = config.skipFailedRequests || config.skipSuccessfulRequests;
-  const families = familiesOf(config);
   const warn = oncePerReason();
 
   async function middleware(request, response, next) {
@@ -47,9 +46,9 @@ function rateLimit(options) {
     try {
       const now = nowMs(limiter);
       request[config.requestPropertyName] = infoOf(decision, key, now);
-      if (families.length > 0 && !response.headersSent) {
+      if (config.answers && !response.headersSent) {
         const policy = await policyOf(request, response);
-        setHeaders(response, native.httpHeaders(held, families, policy, key, now), config, now);
+        setHeaders(response, toldFor.flat(config.answers, held, policy, key, now), config, now);
       }
     } finally {
       native.decisionFree(held);
@@ -102,7 +101,7 @@ function rateLimit(options) {
   }
 
   async function keyOf(request, response) {
-    const given = config.keyGenerator ? await config.keyGenerator(request, response) : addressOf(request, config.ipv6Subnet);
+    const given = config.keyGenerator ? await config.keyGenerator(request, response) : addressOf(request, config);
     if (given === undefined || given === null || given === '') {
       warn(`a request has no ${config.keyGenerator ? 'key' : 'address'}: all such requests share the key "${ANONYMOUS}"`);
       return ANONYMOUS;
@@ -141,15 +140,8 @@ function withStatus(error) {
   return error;
 }
 
-function familiesOf({ legacyHeaders, standardHeaders }) {
-  const families = [];
-  if (legacyHeaders) families.push('x-ratelimit-epoch');
-  // The draft's list with the blanks that express-rate-limit writes.
-  if (standardHeaders) families.push(standardHeaders === 'draft-8' ? 'draft-8-spaced' : standardHeaders);
-  return families;
-}
-
-function addressOf(request, ipv6Subnet) {
+function addressOf(request, { clients, ipv6Subnet }) {
+  if (clients !== undefined) return clients.keyOf(request);
   const ip = request.ip ?? request.socket?.remoteAddress;
   return ip && ipKeyGenerator(ip, ipv6Subnet);
 }
@@ -168,7 +160,7 @@ function after(now, ms) {
 /** Draft 8 is a list, to which each limiter of a request adds its own; the older fields hold one. */
 function setHeaders(response, fields, { legacyHeaders, standardHeaders }, now) {
   if (legacyHeaders) response.setHeader('Date', new Date(now).toUTCString());
-  for (let index = 0; index < fields.length; index += 2) {
+  for (let index = 2; index < fields.length; index += 2) { // behind the status and the body
     const [name, value] = [fields[index], fields[index + 1]];
     if (standardHeaders === 'draft-8' && name.startsWith('RateLimit')) response.appendHeader(name, value);
     else response.setHeader(name, value);

@@ -21,6 +21,12 @@ const { acquire, allow, peek } = native;
 
 const registry = new FinalizationRegistry((handle) => native.limiterFree(handle));
 
+/** The longest that a request may be held, in milliseconds: a day. */
+const longestHeld = 86_400_000;
+
+/** What `http.js` puts here: how a held decision is told. */
+const toldFor = {};
+
 let acquireHeld;
 let isLeasing;
 let longestHolds;
@@ -37,7 +43,7 @@ class Limiter {
   #last;
 
   static {
-    acquireHeld = (limiter, key) => limiter.#acquireHeld(key);
+    acquireHeld = (limiter, key) => limiter.#held(native.acquireHeld, native.acquireHeldAsync, key, 1);
     isLeasing = (limiter) => native.limiterIsLeasing(limiter.#handle);
     longestHolds = (limiter) => {
       const delays = native.limiterLongestDelays(limiter.#handle);
@@ -86,6 +92,18 @@ class Limiter {
     return decidedBy(slots, this.#names, own);
   }
 
+  /** As `acquire`, with what the client is told of it: `{ decision, answer }`, by the Answers of `mirab/http`. */
+  async acquireWithAnswer(key, cost, answers, naming) {
+    checkAnswers(answers);
+    return this.#withAnswer(native.acquireHeld, native.acquireHeldAsync, key, cost, answers, naming);
+  }
+
+  /** As `peek`, with what the client would be told of it. */
+  async peekWithAnswer(key, cost, answers, naming) {
+    checkAnswers(answers);
+    return this.#withAnswer(native.peekHeld, native.peekHeldAsync, key, cost, answers, naming);
+  }
+
   /** For each key, or [key, cost], as `acquire`, in one step: each is all or nothing for itself. */
   async acquireMany(items) {
     if (this.#local) return this.acquireManySync(items);
@@ -120,7 +138,7 @@ class Limiter {
     if (this.#local) return this.refundSync(decision);
     const time = this.#time();
     const key = this.#settle(decision);
-    return key === undefined ? 0 : this.#told(native.refundAsync(this.#handle, key, 0, time)).catch((error) => foreign(decision, error));
+    return key === undefined ? 0 : this.#told(native.refundAsync(this.#handle, key, 0, time)).catch((error) => unsettled(decision, error));
   }
 
   /** Settles a decision at a cost that is known only now: what it took less is given back, more is charged. */
@@ -129,7 +147,7 @@ class Limiter {
     const cost = check.integer('actualCost', actualCost);
     const time = this.#time();
     const key = this.#settle(decision);
-    return key && this.#told(native.commitAsync(this.#handle, key, cost, time)).catch((error) => foreign(decision, error));
+    return key && this.#told(native.commitAsync(this.#handle, key, cost, time)).catch((error) => unsettled(decision, error));
   }
 
   /** Ends the leases that a decision took (`concurrency`); how many still counted, 0 the second time. */
@@ -193,7 +211,7 @@ class Limiter {
     try {
       return key === undefined ? 0 : native.refund(this.#handle, key, 0, time);
     } catch (error) {
-      return foreign(decision, error);
+      return unsettled(decision, error);
     }
   }
 
@@ -205,7 +223,7 @@ class Limiter {
     try {
       if (key !== undefined) native.commit(this.#handle, key, cost, time);
     } catch (error) {
-      foreign(decision, error);
+      unsettled(decision, error);
     }
   }
 
@@ -250,14 +268,23 @@ class Limiter {
     this.#sleepers.close();
   }
 
-  /** A decision on a text key, and the number under which the addon holds it for its headers, until it is freed. */
-  async #acquireHeld(key) {
+  /** A decision on a key, and the number under which the addon holds it for its answer, until it is freed. */
+  async #held(here, elsewhere, key, cost) {
     if (!this.#local) {
-      const decision = decidedBy(await this.#told(native.acquireHeldAsync(this.#handle, key, 1, this.#time())), this.#names, key);
+      const decision = decidedBy(await this.#told(elsewhere(this.#handle, key, cost, this.#time())), this.#names, key);
       return { decision, held: heldNumber() };
     }
-    native.acquireHeld(this.#handle, key, 1, this.#time());
+    here(this.#handle, key, cost, this.#time());
     return { decision: decided(this.#names, key), held: heldNumber() };
+  }
+
+  async #withAnswer(here, elsewhere, key, cost, answers, naming) {
+    const { decision, held } = await this.#held(here, elsewhere, check.ownKey(key), check.integer('cost', cost));
+    try {
+      return { decision, answer: toldFor.answer(answers, held, naming, this.#nowMs()) };
+    } finally {
+      native.decisionFree(held);
+    }
   }
 
   /** Hands over the receipt of a decision, the first time only, and returns its key; undefined when it took nothing. */
@@ -286,10 +313,16 @@ class Limiter {
   }
 }
 
-/** A decision of another limiter stays its owner's to settle. */
-function foreign(decision, error) {
-  if (error.kind === 'invalid_argument') reopen(decision);
+/** Before anything is taken. */
+function checkAnswers(answers) {
+  if (toldFor.isAnswers?.(answers)) return;
+  throw new MirabError('invalid_argument', `answers ${check.show(answers)}: they must be Answers of mirab/http`);
+}
+
+/** What was not done, since the decision is another limiter's or the store was not asked, can be tried again. */
+function unsettled(decision, error) {
+  if (!error.mayHaveHappened) reopen(decision);
   throw error;
 }
 
-module.exports = { Limiter, acquireHeld, isLeasing, longestHolds, nowMs };
+module.exports = { Limiter, acquireHeld, isLeasing, longestHeld, longestHolds, nowMs, toldFor };

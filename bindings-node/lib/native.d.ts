@@ -44,6 +44,7 @@ export function limiterHealthAsync(limiter: number): Promise<(string | number | 
 
 // A cost that is left out is 1. A receipt stands in `results`.
 export function acquire(limiter: number, key: Key, cost?: number, time?: number): void;
+export function peekHeld(limiter: number, key: Key, cost?: number, time?: number): void;
 export function acquireHeld(limiter: number, key: Key, cost?: number, time?: number): void;
 export function allow(limiter: number, key: Key, cost?: number, time?: number): boolean;
 export function peek(limiter: number, key: Key, cost?: number, time?: number): void;
@@ -56,6 +57,7 @@ export function refund(limiter: number, key: Key, cost: 0, time?: number): numbe
 export function commit(limiter: number, key: Key, actualCost: number, time?: number): void;
 
 export function acquireAsync(limiter: number, key: Key, cost?: number, time?: number): Float64Array | Promise<Float64Array>;
+export function peekHeldAsync(limiter: number, key: Key, cost?: number, time?: number): Float64Array | Promise<Float64Array>;
 export function acquireHeldAsync(limiter: number, key: Key, cost?: number, time?: number): Float64Array | Promise<Float64Array>;
 export function allowAsync(limiter: number, key: Key, cost?: number, time?: number): boolean | Promise<boolean>;
 export function peekAsync(limiter: number, key: Key, cost?: number, time?: number): Float64Array | Promise<Float64Array>;
@@ -74,5 +76,12 @@ export function waiterStep(waiter: number, time?: number): number | Float64Array
 export function waiterStepAsync(waiter: number, time?: number): number | Float64Array | Promise<number | Float64Array>;
 
 export function decisionFree(held: number): void;
-export function httpHeaders(held: number, families: string[], policyName: string | undefined, partitionKey: string | undefined, unixMs: number): string[];
-export function httpClientKey(address: string, ipv6Prefix: number): string | undefined;
+
+export function clientsNew(networks: string[], hops: number | undefined, header: string, ipv6Prefix: number): number;
+export function clientsFree(clients: number): void;
+export function clientsHeader(clients: number): string | undefined;
+export function clientsKey(clients: number, peer: string | undefined, lines: readonly string[]): string | undefined;
+export function answersNew(families: string[], body: string, partitionSalt: Uint8Array | undefined, maxHoldMs: number | undefined): number;
+export function answersFree(answers: number): void;
+/** The status, the body, and the headers' names and values in turn. */
+export function answer(answers: number, held: number, policyName: string | undefined, partitionKey: Key | undefined, unixMs: number): [number, string | undefined, ...string[]];

@@ -93,7 +93,7 @@ pub fn receipt(slots: &[Cell<u64>]) -> Receipt {
     Receipt::from_parts(parts)
 }
 
-/// A decision that is held here for [`crate::http::headers`].
+/// A decision that is held here for [`crate::http::answer`].
 pub struct Held(pub Decision);
 
 impl Held {

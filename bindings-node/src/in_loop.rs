@@ -11,11 +11,16 @@ pub fn acquire_async(call: &Call<'_>) -> Result<Value> {
     in_loop(call, Mode::Acquire, |context, limiter, _, bare| context.give(decision::slots(limiter, &[bare])))
 }
 
-/// As `acquireAsync`; the decision is held here for `httpHeaders`, until `decisionFree`.
+/// As `acquireAsync`; the decision is held here for `answer`, until `decisionFree`.
 pub fn acquire_held_async(call: &Call<'_>) -> Result<Value> {
     in_loop(call, Mode::Acquire, |context, limiter, key, bare| {
         context.give(Held(limiter.complete(key, bare)))
     })
+}
+
+/// As `peekAsync`; the decision is held here, as `acquireHeldAsync` holds it.
+pub fn peek_held_async(call: &Call<'_>) -> Result<Value> {
+    in_loop(call, Mode::Peek, |context, limiter, key, bare| context.give(Held(limiter.complete(key, bare))))
 }
 
 /// As `acquireAsync`, but takes nothing.

@@ -125,9 +125,16 @@ pub fn acquire(call: &Call<'_>) -> Result<Value> {
     })
 }
 
-/// As `acquire`; the decision is held here for `httpHeaders`, until `decisionFree`.
+/// As `acquire`; the decision is held here for `answer`, until `decisionFree`.
 pub fn acquire_held(call: &Call<'_>) -> Result<Value> {
     let decision = now(call, |limiter, key, cost, time| limiter.acquire_at(key, cost, time))?;
+    Held(decision).write(call, call.results());
+    Ok(Value::UNDEFINED)
+}
+
+/// As `peek`; the decision is held here, as `acquireHeld` holds it.
+pub fn peek_held(call: &Call<'_>) -> Result<Value> {
+    let decision = now(call, |limiter, key, cost, time| limiter.peek_at(key, cost, time))?;
     Held(decision).write(call, call.results());
     Ok(Value::UNDEFINED)
 }

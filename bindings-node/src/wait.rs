@@ -63,7 +63,8 @@ impl Inner {
 
 /// `(limiter, key, cost, timeoutMs?) => waiter`.
 pub fn new(call: &Call<'_>) -> Result<Value> {
-    let timeout = call.number_or_none(3).map(|ms| duration::from_millis("timeoutMs", ms)).transpose()?;
+    let timeout =
+        call.number_or_none(3).map(|ms| duration::timeout_from_millis("timeoutMs", ms)).transpose()?;
     let (limiter, cost) = (limiter::at(call)?, call.integer(2)?);
     let key: Box<[u8]> = call.with_bytes(1, |key| Ok(key.into()))?;
     let waiter = RefCell::new(limiter.waiter(&key, cost, timeout));

@@ -6,7 +6,7 @@ const assert = require('node:assert/strict');
 const { pbkdf2 } = require('node:crypto');
 const test = require('node:test');
 
-const { Limiter, ManualClock } = require('..');
+const { Limiter, ManualClock, MirabError } = require('..');
 const { node, redis, until, warningsOf } = require('./helpers.js');
 const { withServer } = require('./server.js');
 
@@ -191,4 +191,50 @@ test('workers end in the middle of decisions, also where nobody answers them', (
     const pid = (await server.ask('INFO', 'server')).match(/process_id:(\d+)/)[1];
     const { status, signal, stdout } = await node(['-e', script, server.uri(), pid]);
     assert.deepEqual({ status, signal, stdout }, { status: 0, signal: null, stdout: 'ended\n' });
+  }));
+
+test('a decision that was answered while the event loop was busy is not given up', () =>
+  withServer(async (server) => {
+    const limiter = new Limiter('9/hour', { store: server.uri('timeout_ms=50&connect_timeout_ms=5000'), onStoreFailure: 'raise' });
+    await limiter.acquire('k');
+    for (let round = 1; round <= 4; round += 1) {
+      const asked = limiter.acquire('k');
+      if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+      const end = performance.now() + 150;
+      while (performance.now() < end);
+      assert.equal((await asked).used, round + 1);
+    }
+  }));
+
+test('of a burst that no deadline holds what was decided stays', (t) =>
+  withServer(async (server) => {
+    const limiter = new Limiter('1000000/hour', { store: server.uri('timeout_ms=50&connect_timeout_ms=5000') });
+    await limiter.acquire('k');
+    const decisions = await Promise.all(Array.from({ length: 20_000 }, () => limiter.acquire('k')));
+    const there = decisions.filter((decision) => !decision.degraded).length;
+    t.diagnostic(`${there} of 20000 at once were decided by the server`);
+    assert.ok(there > 100, `${there}`);
+    assert.ok(decisions.every((decision) => decision.allowed));
+    const { used } = await limiter.peek('k');
+    assert.ok(used > there && used <= there + 1 + 8 * 64, `${used} of ${there}`);
+  }));
+
+test('what the store surely did not do can be given back again', () =>
+  withServer(async (server) => {
+    const uri = server.uri('timeout_ms=100&connect_timeout_ms=5000');
+    const limiter = new Limiter('9/hour', { store: uri, onStoreFailure: 'raise' });
+    const [refunded, committed] = [await limiter.acquire('k', 2), await limiter.acquire('k', 2)];
+    server.stop();
+    const sure = (error) => error.kind.startsWith('store_') && error.mayHaveHappened === false;
+    await until(() => limiter.peek('k').then(() => false, sure)); // it is known to be away
+    await assert.rejects(limiter.refund(refunded), sure);
+    await assert.rejects(limiter.commit(committed, 1), sure);
+    server.goOn();
+    await until(() => limiter.peek('k').then(() => true, () => false));
+    assert.equal(await limiter.refund(refunded), 2);
+    assert.equal(await limiter.refund(refunded), 0);
+    await limiter.commit(committed, 1);
+    assert.equal((await limiter.peek('k')).used, 1);
+    assert.equal(new MirabError('store_timeout', 'late').mayHaveHappened, false);
+    assert.equal('mayHaveHappened' in new MirabError('closed', 'closed'), false);
   }));

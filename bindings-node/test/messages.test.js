@@ -168,9 +168,8 @@ for (const [name, store] of Object.entries(stores)) {
   });
 }
 
-test('a timeout of 0 is refused, and the least one asks once', async () => {
+test('a timeout of 0 asks once', async () => {
   const limiter = new Limiter('1/hour');
-  await assert.rejects(limiter.wait('k', 1, { timeoutMs: 0 }), failure('MIRAB_INVALID_ARGUMENT', 'timeoutMs of 0'));
-  assert.equal((await limiter.wait('k', 1, { timeoutMs: 0.001 })).allowed, true);
-  assert.equal((await limiter.wait('k', 1, { timeoutMs: 0.001 })).allowed, false);
+  assert.equal((await limiter.wait('k', 1, { timeoutMs: 0 })).allowed, true);
+  assert.equal((await limiter.wait('k', 1, { timeoutMs: 0 })).allowed, false);
 });

@@ -126,6 +126,16 @@ impl Call<'_> {
         (0..length).map(element).collect()
     }
 
+    /// Calls `read` with the bytes at `index`, or with none where something else stands.
+    pub fn with_bytes_or_none<R>(
+        &self,
+        index: usize,
+        read: impl FnOnce(Option<&[u8]>) -> Result<R>,
+    ) -> Result<R> {
+        let mut space = Space::new();
+        read(self.context.read_bytes(self.argument(index), &mut space))
+    }
+
     /// Calls `read` with the bytes of the string or `Uint8Array` at `index`.
     #[inline]
     pub fn with_bytes<R>(&self, index: usize, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {

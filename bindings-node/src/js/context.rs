@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::rc::Rc;
 
+use mirab::http::{Answers, Clients};
 use mirab::{Decision, Error, ErrorKind, Limiter, ManualClock, Result};
 use napi_sys as sys;
 use slab::Slab;
@@ -21,7 +22,9 @@ pub const RESULTS: usize = 128;
 pub struct State {
     pub limiters: RefCell<Slab<Limiter>>,
     pub clocks: RefCell<Slab<ManualClock>>,
-    /// Decisions that wait for [`crate::http::headers`].
+    pub clients: RefCell<Slab<Clients>>,
+    pub answers: RefCell<Slab<Answers>>,
+    /// Decisions that wait for [`crate::http::answer`].
     pub decisions: RefCell<Slab<Decision>>,
     pub waiters: RefCell<Slab<Waiting>>,
     /// Of each store elsewhere that was asked.
@@ -56,7 +59,11 @@ impl<'a> Context<'a> {
 
     /// The JavaScript error for `error`: an instance of the registered class.
     pub(super) fn error(&self, error: &Error) -> Result<Value> {
-        let arguments = [self.give(error.kind().name())?.0, self.give(&*error.to_string())?.0];
+        let arguments = [
+            self.give(error.kind().name())?.0,
+            self.give(&*error.to_string())?.0,
+            self.give(error.may_have_happened())?.0,
+        ];
         let mut class = ptr::null_mut();
         let mut instance = ptr::null_mut();
         // SAFETY: `env` is alive during a callback, and the out-pointers are ours.

@@ -3,7 +3,6 @@
 mod address;
 mod answer;
 mod clients;
-mod compat;
 mod fields;
 mod forwarded;
 mod network;
@@ -13,5 +12,4 @@ mod structured;
 pub use address::Address;
 pub use answer::{Answer, Answers, Naming, retry_after_seconds};
 pub use clients::Clients;
-pub use compat::{Headers, client_key, headers};
 pub use fields::Fields;

@@ -1,0 +1,3 @@
+import http from './http.js';
+
+export const { Answers, Clients } = http;
