@@ -3,6 +3,7 @@
 //! `time.rs` measures how long they take, `instructions.rs` how many instructions: both take them from here.
 
 mod algorithms;
+mod http;
 mod limiter;
 mod notation;
 
@@ -15,8 +16,13 @@ pub type Operation = Box<dyn FnMut() -> bool>;
 pub type Scene = (String, Box<dyn Fn() -> Operation>);
 
 /// The scenes of each group, in the order of the reports.
-pub fn groups() -> [(&'static str, Vec<Scene>); 3] {
-    [("notation", notation::scenes()), ("limiter", limiter::scenes()), ("algorithms", algorithms::scenes())]
+pub fn groups() -> [(&'static str, Vec<Scene>); 4] {
+    [
+        ("notation", notation::scenes()),
+        ("limiter", limiter::scenes()),
+        ("algorithms", algorithms::scenes()),
+        ("http", http::scenes()),
+    ]
 }
 
 fn scene(name: impl Into<String>, ready: impl Fn() -> Operation + 'static) -> Scene {
