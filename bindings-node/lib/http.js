@@ -40,7 +40,7 @@ class Clients {
   /** The key of who has sent a request of node:http, Express or Connect. */
   keyOf(request) {
     const { header } = this;
-    return this.key(request.socket?.remoteAddress, header === undefined ? [] : (request.headersDistinct?.[header] ?? []));
+    return this.key(request.socket?.remoteAddress, header === undefined ? [] : linesOf(request, header));
   }
 }
 
@@ -71,6 +71,11 @@ class Answers {
     this.#handle = native.answersNew(names, check.text('body', body), partitionSalt, longest(maxHoldMs));
     answersRegistry.register(this, this.#handle);
   }
+}
+
+/** A request of HTTP/2 has no headersDistinct: its lines stand joined in `headers`, which reads the same. */
+function linesOf({ headersDistinct, headers }, name) {
+  return headersDistinct ? (headersDistinct[name] ?? []) : [headers?.[name] ?? []].flat();
 }
 
 function proxies(given) {

@@ -3,6 +3,7 @@
 // mirab/http: who is asking, and what he is told; the tables of tests/http hold the rest.
 
 const assert = require('node:assert/strict');
+const http2 = require('node:http2');
 const test = require('node:test');
 
 const { Limiter, ManualClock } = require('..');
@@ -102,6 +103,24 @@ test('the client of a request behind a trusted proxy, and of one who says that h
     assert.equal((await ask('/', { 'x-forwarded-for': '1.1.1.1, 192.0.2.7' })).body, '192.0.2.7 127.0.0.1');
     assert.equal((await ask()).body, '127.0.0.1 127.0.0.1');
   });
+});
+
+test('a request of HTTP/2 is asked for the same header', async () => {
+  const clients = ['X-Forwarded-For', 'Forwarded'].map((header) => new Clients({ trustedProxies: ['loopback'], header }));
+  const server = http2.createServer((request, response) => response.end(clients.map((each) => each.keyOf(request)).join(' ')));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const session = http2.connect(`http://127.0.0.1:${server.address().port}`);
+  try {
+    const ask = async (headers) => {
+      const chunks = await session.request({ ':path': '/', ...headers }).setEncoding('utf8').toArray();
+      return chunks.join('');
+    };
+    assert.equal(await ask({ 'x-forwarded-for': ['1.1.1.1', '192.0.2.7'], forwarded: ['for=1.1.1.1', 'for=192.0.2.8'] }), '192.0.2.7 192.0.2.8');
+    assert.equal(await ask({}), '127.0.0.1 127.0.0.1');
+  } finally {
+    session.close();
+    await new Promise((resolve) => server.close(resolve));
+  }
 });
 
 test('the middleware asks the proxies that are trusted', async () => {

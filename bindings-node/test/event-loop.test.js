@@ -238,3 +238,19 @@ test('what the store surely did not do can be given back again', () =>
     assert.equal(new MirabError('store_timeout', 'late').mayHaveHappened, false);
     assert.equal('mayHaveHappened' in new MirabError('closed', 'closed'), false);
   }));
+
+for (const [name, settle] of [
+  ['refund', (limiter, decision) => limiter.refund(decision)],
+  ['commit', (limiter, decision) => limiter.commit(decision, 1)],
+]) {
+  test(`a ${name} that may have been done is settled, and not asked again`, () =>
+    withServer(async (server) => {
+      const limiter = new Limiter('9/hour', { store: server.uri('timeout_ms=100&connect_timeout_ms=5000'), onStoreFailure: 'raise' });
+      const [decision, before] = [await limiter.acquire('k', 2), await limiter.acquire('k', 2)];
+      assert.equal(await limiter.refund(before), 2); // there is a connection on which it is sent
+      server.stop();
+      await assert.rejects(settle(limiter, decision), { code: 'MIRAB_STORE_TIMEOUT', mayHaveHappened: true });
+      assert.equal(await limiter.refund(decision), 0);
+      server.goOn();
+    }));
+}
