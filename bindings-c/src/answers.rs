@@ -28,7 +28,7 @@ impl mirab_answers {
     pub(crate) fn answer(&self, told: Told<'_>, key: &[u8], time: Time) -> Answer {
         let policy_name = self.policy_name.as_deref();
         let naming = Naming { policy_name, partition_key: self.partitions.then_some(key) };
-        self.inner.answer(told, &naming, time.date())
+        self.inner.answer(told, &naming, time.given_date())
     }
 
     /// What fails leaves it as it was.

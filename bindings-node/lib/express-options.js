@@ -56,7 +56,7 @@ function readOptions(given) {
     keyGenerator: fn('keyGenerator', options.keyGenerator),
     ipv6Subnet: subnet(options.ipv6Subnet ?? 56),
     clients: behind(options),
-    answers: tellers(options, own),
+    ...tellers(options, own),
     skipFailedRequests: bool('skipFailedRequests', options.skipFailedRequests ?? false),
     skipSuccessfulRequests: bool('skipSuccessfulRequests', options.skipSuccessfulRequests ?? false),
     requestWasSuccessful: fn('requestWasSuccessful', options.requestWasSuccessful) ?? ((_request, response) => response.statusCode < 400),
@@ -184,7 +184,7 @@ function tellers({ legacyHeaders, headers, standardHeaders, partitionSalt }, own
   const wanted = draft(standardHeaders ?? (own && 'draft-8'));
   // The draft's list with the blanks that express-rate-limit writes.
   if (wanted) families.push(wanted === 'draft-8' ? 'draft-8-spaced' : wanted);
-  return families.length > 0 ? new Answers({ families, partitionSalt }) : undefined;
+  return { answers: new Answers({ families, partitionSalt }), tells: families.length > 0 };
 }
 
 /** Of each prefix, made once. */

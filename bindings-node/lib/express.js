@@ -11,6 +11,9 @@ const { Limiter, acquireHeld, isLeasing, nowMs, toldFor } = require('./limiter.j
 /** What those are told whom nobody decides about. */
 const UNAVAILABLE = 'The service is unavailable, please try again later.';
 
+/** The status of a request that nobody could decide. */
+const UNDECIDED = 503;
+
 /** The key that all requests without an identity share. */
 const ANONYMOUS = 'anonymous';
 
@@ -46,9 +49,11 @@ function rateLimit(options) {
     try {
       const now = nowMs(limiter);
       request[config.requestPropertyName] = infoOf(decision, key, now);
-      if (config.answers && !response.headersSent) {
+      if (!response.headersSent) {
         const policy = await policyOf(request, response);
-        setHeaders(response, toldFor.flat(config.answers, held, policy, key, now), config, now);
+        const told = toldFor.flat(config.answers, held, policy, key);
+        // With both families switched off express-rate-limit tells nothing; who is refused for the store's sake is told when to come.
+        if (config.tells || told[0] === UNDECIDED) setHeaders(response, told, config, now);
       }
     } finally {
       native.decisionFree(held);

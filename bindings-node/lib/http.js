@@ -40,7 +40,10 @@ class Clients {
   /** The key of who has sent a request of node:http, Express or Connect. */
   keyOf(request) {
     const { header } = this;
-    return this.key(request.socket?.remoteAddress, header === undefined ? [] : linesOf(request, header));
+    const peer = request.socket?.remoteAddress;
+    // A socket that is gone has no address either, and is none of this machine's.
+    if (peer === undefined && (request.socket?.destroyed ?? true)) return undefined;
+    return this.key(peer, header === undefined ? [] : linesOf(request, header));
   }
 }
 
@@ -50,14 +53,18 @@ class Answers {
 
   static {
     toldFor.isAnswers = (answers) => answers !== null && typeof answers === 'object' && #handle in answers;
-    toldFor.answer = (answers, held, naming, nowMs) => {
+    toldFor.naming = (naming) => {
       const { policyName, partitionKey } = check.options('the naming of an answer', naming, ['policyName', 'partitionKey']);
-      const name = policyName === undefined ? undefined : check.text('policyName', policyName);
-      const key = partitionKey === undefined ? undefined : check.key(partitionKey, 'partitionKey');
-      const [status, body, ...flat] = native.answer(answers.#handle, held, name, key, nowMs);
+      return {
+        policyName: policyName === undefined ? undefined : check.text('policyName', policyName),
+        partitionKey: partitionKey === undefined ? undefined : check.ownKey(partitionKey, 'partitionKey'),
+      };
+    };
+    toldFor.flat = (answers, held, policyName, partitionKey) => native.answer(answers.#handle, held, policyName, partitionKey);
+    toldFor.answer = (answers, held, { policyName, partitionKey }) => {
+      const [status, body, ...flat] = toldFor.flat(answers, held, policyName, partitionKey);
       return { status, headers: pairs(flat), body };
     };
-    toldFor.flat = (answers, held, policyName, partitionKey, nowMs) => native.answer(answers.#handle, held, policyName, partitionKey, nowMs);
   }
 
   constructor(options) {
@@ -73,8 +80,15 @@ class Answers {
   }
 }
 
+/** How many fields of a request Node keeps, and how far it may miss that. */
+const NODES_MOST = 1000;
+const NODES_STEP = 40;
+
 /** A request of HTTP/2 has no headersDistinct: its lines stand joined in `headers`, which reads the same. */
-function linesOf({ headersDistinct, headers }, name) {
+function linesOf({ headersDistinct, headers, rawHeaders, socket }, name) {
+  // Node drops the fields beyond a number, and so what a proxy has added behind a client's many.
+  const most = Math.min(socket?.server?.maxHeadersCount || NODES_MOST, NODES_MOST) - NODES_STEP;
+  if (rawHeaders && rawHeaders.length / 2 > most) return [];
   return headersDistinct ? (headersDistinct[name] ?? []) : [headers?.[name] ?? []].flat();
 }
 

@@ -279,9 +279,10 @@ class Limiter {
   }
 
   async #withAnswer(here, elsewhere, key, cost, answers, naming) {
+    const named = toldFor.naming(naming); // before anything is taken
     const { decision, held } = await this.#held(here, elsewhere, check.ownKey(key), check.integer('cost', cost));
     try {
-      return { decision, answer: toldFor.answer(answers, held, naming, this.#nowMs()) };
+      return { decision, answer: toldFor.answer(answers, held, named) };
     } finally {
       native.decisionFree(held);
     }

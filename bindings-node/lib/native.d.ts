@@ -84,4 +84,4 @@ export function clientsKey(clients: number, peer: string | undefined, lines: rea
 export function answersNew(families: string[], body: string, partitionSalt: Uint8Array | undefined, maxHoldMs: number | undefined): number;
 export function answersFree(answers: number): void;
 /** The status, the body, and the headers' names and values in turn. */
-export function answer(answers: number, held: number, policyName: string | undefined, partitionKey: Key | undefined, unixMs: number): [number, string | undefined, ...string[]];
+export function answer(answers: number, held: number, policyName: string | undefined, partitionKey: Key | undefined): [number, string | undefined, ...string[]];

@@ -1,6 +1,6 @@
 //! Who is asking over HTTP, and what he is told, as the core says it.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use mirab::http::{Answers, Clients, Naming};
 use mirab::{Error, ErrorKind, Result};
@@ -57,16 +57,15 @@ pub fn answers_free(call: &Call<'_>) -> Result<Value> {
     call.give(())
 }
 
-/// `(answers, heldDecision, policyName?, partitionKey?, unixMs) => [status, body?, name, value, name, value...]`.
+/// `(answers, heldDecision, policyName?, partitionKey?) => [status, body?, name, value, name, value...]`.
 pub fn answer(call: &Call<'_>) -> Result<Value> {
     let (answers, decisions) = (call.state().answers.borrow(), call.state().decisions.borrow());
     let answers = answers.get(call.handle(0)?).ok_or_else(|| missing("answers"))?;
     let decision = decisions.get(call.handle(1)?).ok_or_else(|| missing("a decision"))?;
     let policy_name = call.text_or_none(2);
-    let now = UNIX_EPOCH + Duration::from_micros((call.number(4)? * 1000.0).round() as u64);
     let answer = call.with_bytes_or_none(3, |partition_key| {
         let naming = Naming { policy_name: policy_name.as_deref(), partition_key };
-        Ok(answers.answer(decision.told(), &naming, now))
+        Ok(answers.answer(decision.told(), &naming, None))
     })?;
     let mut values = vec![call.give(f64::from(answer.status))?, call.give(answer.body)?];
     for (name, value) in answer.fields {

@@ -3,13 +3,16 @@
 // mirab/http: who is asking, and what he is told; the tables of tests/http hold the rest.
 
 const assert = require('node:assert/strict');
+const { once } = require('node:events');
+const http = require('node:http');
 const http2 = require('node:http2');
+const net = require('node:net');
 const test = require('node:test');
 
 const { Limiter, ManualClock } = require('..');
 const { rateLimit } = require('../lib/express.js');
 const { Answers, Clients } = require('../lib/http.js');
-const { serve } = require('./helpers.js');
+const { listen, serve } = require('./helpers.js');
 
 const invalid = (words) => (error) => error.code === 'MIRAB_INVALID_ARGUMENT' && error.message.includes(words);
 
@@ -157,3 +160,48 @@ test('the key of a mapped address costs a part of what it costs express-rate-lim
     assert.ok(own < 10 * (their / 5));
   }
 });
+
+test('who resets his connection is no proxy of this machine', async () => {
+  const clients = new Clients({ trustedProxies: ['10.0.0.0/8', 'unix'] });
+  const headersDistinct = { 'x-forwarded-for': ['192.0.2.66'] };
+  const of = (socket) => clients.keyOf({ socket, headersDistinct, rawHeaders: [] });
+  assert.equal(of({ remoteAddress: undefined, destroyed: true }), undefined);
+  assert.equal(of(undefined), undefined);
+  assert.equal(of({ remoteAddress: undefined, destroyed: false }), '192.0.2.66'); // a socket file
+});
+
+test('a header of which Node may have dropped lines is not read', async () => {
+  const clients = new Clients({ trustedProxies: ['loopback'] });
+  const keys = [];
+  const server = http.createServer((request, response) => {
+    keys.push(clients.keyOf(request));
+    response.end();
+  });
+  await listen(server, async (port) => {
+    for (const fillers of [10, 900, 1000, 1100]) {
+      const socket = net.connect(port, '127.0.0.1');
+      socket.write(`GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6\r\n${'a:\r\n'.repeat(fillers)}X-Forwarded-For: 192.0.2.7\r\n\r\n`);
+      await once(socket, 'data');
+      socket.destroy();
+    }
+  });
+  assert.deepEqual(keys, ['192.0.2.7', '192.0.2.7', '127.0.0.1', '127.0.0.1']);
+});
+
+test('a naming that is none takes nothing', async () => {
+  const limiter = new Limiter('concurrency: 1 for 30s');
+  for (const naming of [{ policyName: 5 }, { nope: 1 }, 'x', { partitionKey: 5 }]) {
+    await assert.rejects(limiter.acquireWithAnswer('k', 1, new Answers(), naming), { code: 'MIRAB_INVALID_ARGUMENT' });
+  }
+  assert.equal((await limiter.peek('k')).used, 0);
+});
+
+test('who is refused for the store is told when to come, also without families', () =>
+  serve(
+    (request, response) =>
+      rateLimit({ store: 'redis://127.0.0.1:1?timeout_ms=50&connect_timeout_ms=50', onStoreFailure: 'closed', legacyHeaders: false })(request, response, () => response.end()),
+    async (ask) => {
+      const { status, headers } = await ask();
+      assert.deepEqual([status, headers.get('retry-after'), headers.get('cache-control')], [503, '1', 'no-store']);
+    },
+  ));

@@ -147,3 +147,14 @@ def test_no_time_zone_changes_what_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     time.tzset()
     assert all(answer == answers[0] for answer in answers)
     assert answers[0]["Retry-After"] == "12"
+
+
+def test_a_reset_is_the_decisions_own_to_the_microsecond() -> None:
+    clock = ManualClock(1_761_440_400_999_998)
+    answers = Answers(["x-ratelimit-epoch"])
+    decision = Limiter("fixed_window: 3/minute", clock=clock).acquire("k")
+    for now in (None, 1761440400.999998):
+        assert dict(answers.answer(decision, unix_now=now).headers)["X-RateLimit-Reset"] == "1761440460"
+    limiter = Limiter("fixed_window: 1000000/minute")
+    headers_of = (dict(answers.answer(limiter.acquire("k")).headers) for _ in range(1000))
+    assert all(int(headers["X-RateLimit-Reset"]) % 60 == 0 for headers in headers_of)

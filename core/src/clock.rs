@@ -152,9 +152,9 @@ impl Time {
         self.0
     }
 
-    /// The instant as a date, for what is told to people and clients; the system's where none is given.
-    pub fn date(self) -> SystemTime {
-        self.0.map_or_else(SystemTime::now, |us| SystemTime::UNIX_EPOCH + Duration::from_micros(us))
+    /// The instant as a date, where one is given.
+    pub fn given_date(self) -> Option<SystemTime> {
+        self.0.map(|us| SystemTime::UNIX_EPOCH + Duration::from_micros(us))
     }
 }
 

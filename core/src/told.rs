@@ -1,7 +1,7 @@
 //! What is told of a decision: every field, computed from what the store saw when it is asked.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use smallvec::SmallVec;
 
@@ -291,6 +291,11 @@ impl<'a> Told<'a> {
     /// Whether something decided in the store's place.
     pub fn degraded(self) -> bool {
         self.bare.by != By::Store
+    }
+
+    /// The same as a date.
+    pub(crate) fn date(self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_micros(self.bare.now.wall)
     }
 
     /// The store's time when it was decided.

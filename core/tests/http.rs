@@ -92,7 +92,7 @@ fn every_family_is_told_byte_for_byte() {
             partition_key: told.partition_key.as_deref().map(str::as_bytes),
         };
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_500);
-        let answer = answers.answer(decisions.last().unwrap().told(), &naming, now);
+        let answer = answers.answer(decisions.last().unwrap().told(), &naming, Some(now));
         let fields: Vec<_> =
             answer.fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         assert_eq!(fields, told.fields, "{}", told.why);
@@ -154,7 +154,7 @@ proptest! {
         for (cost, pause) in costs {
             clock.advance_us(pause).unwrap();
             let decision = limiter.acquire("k", cost).unwrap();
-            let answer = answers.answer(decision.told(), &Naming::default(), SystemTime::UNIX_EPOCH);
+            let answer = answers.answer(decision.told(), &Naming::default(), None);
             let told = answer.fields.iter().find(|(name, _)| *name == "Retry-After").map(|(_, value)| value);
             prop_assert_eq!(answer.status, if decision.allowed() { 200 } else { 429 });
             prop_assert_eq!(told.is_some(), !decision.allowed() && !decision.never(), "{:?}", answer);

@@ -116,7 +116,7 @@ class Answer:
     def headers(self, *, x_ratelimit: bool) -> list[tuple[str, str]]:
         """Return the headers that tell it."""
         answers = self.told_by.fully if x_ratelimit else self.told_by.briefly
-        return answers.answer(self.decision, unix_now=self.decided_at).headers
+        return answers.answer(self.decision).headers
 
 
 class RateLimitExceeded(TooManyRequests):

@@ -639,7 +639,7 @@ class Answers:
 
         policy_name: what the policy is called, instead of the limit's name.
         partition_key: the key whose salted hash becomes `pk`.
-        unix_now: the seconds since 1970 from which "x-ratelimit-epoch" counts, else the system's.
+        unix_now: the seconds since 1970 from which "x-ratelimit-epoch" counts, else the decision's own.
         """
 
 @final

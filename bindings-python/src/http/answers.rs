@@ -60,7 +60,7 @@ impl PyAnswers {
     ///
     /// policy_name: what the policy is called, instead of the limit's name.
     /// partition_key: the key whose salted hash becomes `pk`.
-    /// unix_now: the seconds since 1970 from which "x-ratelimit-epoch" counts, else the system's.
+    /// unix_now: the seconds since 1970 from which "x-ratelimit-epoch" counts, else the decision's own time.
     #[pyo3(signature = (decision, *, policy_name=None, partition_key=None, unix_now=None))]
     fn answer(
         &self,
@@ -76,7 +76,7 @@ impl PyAnswers {
             .map(|name| text(ErrorKind::InvalidArgument, "policy_name", name, "text"))
             .transpose()?;
         let naming = Naming { policy_name, partition_key: partition_key.map(key_bytes).transpose()? };
-        let now = unix_now.map_or(Ok(SystemTime::now()), instant)?;
+        let now = unix_now.map(instant).transpose()?;
         Ok(PyAnswer(self.0.answer(decision.told(), &naming, now)))
     }
 }
@@ -121,6 +121,8 @@ fn instant(seconds: &Bound<'_, PyAny>) -> PyResult<SystemTime> {
     })
 }
 
+/// To the nearest microsecond: what a float has beyond that is no time.
 fn since(seconds: &Bound<'_, PyAny>) -> Option<Duration> {
-    seconds.extract().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    let exact = seconds.extract().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())?;
+    u64::try_from((exact.as_nanos() + 500) / 1_000).ok().map(Duration::from_micros)
 }

@@ -94,8 +94,9 @@ impl Answers {
         self
     }
 
-    /// The answer to a decision; `now` serves the families that tell a date.
-    pub fn answer(&self, told: Told<'_>, naming: &Naming<'_>, now: SystemTime) -> Answer {
+    /// The answer to a decision. `now` serves the families that tell a date; the decision's own time where it is
+    /// not given.
+    pub fn answer(&self, told: Told<'_>, naming: &Naming<'_>, now: Option<SystemTime>) -> Answer {
         let held = self.max_hold.and_then(|longest| told.delay().checked_sub(longest));
         let held = held.filter(|beyond| told.allowed() && !beyond.is_zero());
         let refuses = !told.allowed() || held.is_some();
@@ -104,6 +105,7 @@ impl Answers {
         // back are no longer true.
         if !told.is_by_rule() && held.is_none() {
             let partition = naming.partition_key.map(|key| partition(&self.salt, key));
+            let now = now.unwrap_or_else(|| told.date());
             let facts = Facts { told, policy_name: naming.policy_name, partition, now };
             self.families.iter().for_each(|family| (family.write)(&facts, &mut fields));
         }
@@ -113,6 +115,7 @@ impl Answers {
             true => 429,
         };
         let wait = held.map(|beyond| seconds(beyond).max(1)).or_else(|| retry_after_seconds(told));
+        let wait = wait.map(|wait| wait.max(self.until_held_briefly(told)));
         let mut answer = Answer { status, fields, body: None };
         if refuses {
             if let Some(seconds) = wait {
@@ -122,6 +125,15 @@ impl Answers {
             self.put_body(told, naming, wait, &mut answer);
         }
         answer
+    }
+
+    /// How long until what was refused would not be held too long, in seconds; 0 where that is no matter: a
+    /// place in a queue comes with the whole queue before it.
+    fn until_held_briefly(&self, told: Told<'_>) -> u64 {
+        let longest = self.max_hold.filter(|_| !told.allowed());
+        let Some(longest) = longest else { return 0 };
+        let queues = told.standings().filter(|standing| !standing.of().longest_delay().is_zero());
+        queues.map(|it| seconds(it.reset_after.saturating_sub(longest))).max().unwrap_or(0)
     }
 
     fn put_body(&self, told: Told<'_>, naming: &Naming<'_>, wait: Option<u64>, answer: &mut Answer) {
@@ -199,8 +211,8 @@ fn violated<'a>(told: Told<'a>, naming: &Naming<'a>) -> Vec<&'a str> {
         .map(|(_, standing)| standing.name());
     let names = name(decided).into_iter().chain(others);
     match naming.policy_name {
-        Some(name) => vec![name],
-        None => names.collect(),
+        Some(name) if told.standings().len() == 1 => vec![name],
+        _ => names.collect(),
     }
 }
 
@@ -217,7 +229,7 @@ mod tests {
             last = Some(limiter.acquire("k", cost).unwrap());
         }
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_500);
-        answers.answer(last.unwrap().told(), naming, now)
+        answers.answer(last.unwrap().told(), naming, Some(now))
     }
 
     fn fields(policy: &str, costs: &[u64], families: &[&str], naming: &Naming<'_>) -> Vec<String> {
@@ -375,6 +387,9 @@ mod tests {
         let refused = held(&[1, 1, 1, 1, 1, 1]);
         assert_eq!(refused.status, 429);
         assert_eq!(refused.fields[0], ("Retry-After", "2".to_owned()));
+        // Of a full queue, too: the place that is free first would be held too long.
+        let full = held(&[10, 1]);
+        assert!(full.fields.contains(&("Retry-After", "7".to_owned())), "{full:?}");
         assert_eq!(refused.fields.len(), 2);
     }
 }

@@ -135,11 +135,14 @@ impl Clients {
         peer: Option<&str>,
         lines: impl IntoIterator<Item = &'a str, IntoIter: DoubleEndedIterator>,
     ) -> Option<Address> {
+        let is_socket = peer.is_none_or(is_socket_file);
         let peer = peer.and_then(Address::parse);
         let trusts = match &self.trusted {
             Trusted::Nobody => false,
             Trusted::Hops(_) => true,
-            Trusted::Networks { networks, unix } => peer.map_or(*unix, |peer| is_in(networks, peer)),
+            Trusted::Networks { networks, unix } => {
+                peer.map_or(*unix && is_socket, |peer| is_in(networks, peer))
+            }
         };
         if !trusts {
             return peer;
@@ -151,6 +154,11 @@ impl Clients {
             Trusted::Nobody => peer,
         }
     }
+}
+
+/// Whether a server so calls a peer that came through a socket file; what else is no address is nobody.
+fn is_socket_file(peer: &str) -> bool {
+    peer.is_empty() || peer.starts_with("unix:") || peer.starts_with(['/', '@'])
 }
 
 fn is_in(networks: &[Network], address: Address) -> bool {
@@ -210,6 +218,9 @@ mod tests {
         assert_eq!(key(Some("10.0.0.1"), &["1.1.1.1, 192.0.2.7, 10.9.9.9"]), his);
         assert_eq!(key(Some("10.0.0.1"), &["1.1.1.1", "192.0.2.7:99", "10.9.9.9"]), his);
         assert_eq!(key(None, &["junk, 192.0.2.7"]), his);
+        for nobody in ["192.0.2.07", "192.0.2.7:99999", "host.example", "unknown", "[::1"] {
+            assert_eq!(key(Some(nobody), &["6.6.6.6"]), None, "{nobody}");
+        }
         // An inner client, whatever he adds; and a proxy that doesn't tell.
         assert_eq!(key(Some("10.0.0.1"), &["junk, 10.9.9.9"]).as_deref(), Some("10.9.9.9"));
         assert_eq!(key(Some("10.0.0.1"), &["192.0.2.7, unknown"]).as_deref(), Some("10.0.0.1"));

@@ -79,7 +79,9 @@ fn structured(facts: &Facts<'_>, semicolon: &str, fields: &mut Fields) {
     let (mut policies, mut limits) = (String::new(), String::new());
     for (place, standing) in facts.told.standings().enumerate() {
         let Some(capacity) = told_capacity(&standing) else { continue };
-        let name = quoted(facts.policy_name.unwrap_or_else(|| standing.name()));
+        // One name for several limits would tell them apart no more.
+        let own = facts.policy_name.filter(|_| facts.told.standings().len() == 1);
+        let name = quoted(own.unwrap_or_else(|| standing.name()));
         if !policies.is_empty() {
             policies.push_str(", ");
             limits.push_str(", ");

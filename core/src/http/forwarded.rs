@@ -10,18 +10,17 @@ pub(super) enum Form {
     Pairs,
 }
 
-/// The elements of the field's lines, from the last to the first, those without a word left out: what each
-/// says of whom it was, none where it does not say.
+/// The elements of the field's lines, from the last to the first: what each says of whom it was, none where
+/// it does not say. One without a word does not say either: a proxy may write so whom it cannot name.
 pub(super) fn from_the_right<'a>(
     form: Form,
     lines: impl DoubleEndedIterator<Item = &'a str>,
 ) -> impl Iterator<Item = Option<&'a str>> {
-    lines.rev().flat_map(move |line| Elements { rest: Some(line), form }).filter_map(move |element| {
+    lines.rev().flat_map(move |line| Elements { rest: Some(line), form }).map(move |element| {
         let element = element.trim_matches([' ', '\t']);
         match form {
-            _ if element.is_empty() => None,
-            Form::List => Some(Some(element)),
-            Form::Pairs => Some(of_for(element)),
+            Form::List => Some(element).filter(|element| !element.is_empty()),
+            Form::Pairs => of_for(element),
         }
     })
 }
@@ -112,7 +111,7 @@ mod tests {
     #[test]
     fn lists_are_read_from_the_right() {
         assert_eq!(read(Form::List, &["a, b", "c,d"]), ["d", "c", "b", "a"]);
-        assert_eq!(read(Form::List, &[" , a,, ", ""]), ["a"]);
+        assert_eq!(read(Form::List, &[" , a,, ", ""]), ["?", "?", "?", "a", "?"]);
         assert_eq!(read(Form::List, &[]), [""; 0]);
     }
 

@@ -19,6 +19,9 @@ const NAMED: [(&str, &[&str]); 4] = [
     ("shared", &["100.64.0.0/10"]),
 ];
 
+/// No network of proxies is larger than 10.0.0.0/8 or fc00::/7.
+const EVERYBODY: &str = "it trusts everybody, or nearly, and then every client says who he is";
+
 impl Network {
     /// The networks that a text names: one, or those behind a name.
     ///
@@ -55,14 +58,21 @@ impl Network {
                 })?,
         };
         if bits == 0 {
-            return Err(wrong("it trusts everybody, and then every client says who he is"));
+            return Err(wrong(EVERYBODY));
         }
         let mask = u128::MAX << (if is_v4_text { 32 - bits } else { 128 - bits });
         let base = Address::from_bits(address.bits() & mask);
         if base != address {
             return Err(wrong(&format!("bits are set behind the prefix; write {base}/{bits}")));
         }
-        Ok(Self { base: base.bits(), mask })
+        let network = Self { base: base.bits(), mask };
+        // Written as IPv6, too: all of IPv4 lies behind ::ffff:0:0/96.
+        let mut holds_ipv4 = ["0.0.0.0", "255.255.255.255"].iter().filter_map(|it| Address::parse(it));
+        let least = if address.is_ipv4() { 96 + 8 } else { 7 };
+        if mask.leading_ones() < least || holds_ipv4.all(|it| network.contains(it)) {
+            return Err(wrong(EVERYBODY));
+        }
+        Ok(network)
     }
 
     pub fn contains(self, address: Address) -> bool {
@@ -82,7 +92,7 @@ mod tests {
     #[test]
     fn a_network_holds_what_begins_alike() {
         assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.1"));
-        assert!(holds("10.0.0.0/8", "::ffff:10.1.2.3") && holds("::ffff:0:0/96", "10.1.2.3"));
+        assert!(holds("10.0.0.0/8", "::ffff:10.1.2.3") && holds("::ffff:10.0.0.0/104", "10.1.2.3"));
         assert!(holds("192.0.2.7", "192.0.2.7") && !holds("192.0.2.7", "192.0.2.6"));
         assert!(holds("192.0.2.7/32", "192.0.2.7") && holds("192.0.2.6/31", "192.0.2.7"));
         assert!(holds("2001:db8::/32", "2001:db8:ff::1") && !holds("2001:db8::/32", "2001:db9::"));
@@ -111,6 +121,13 @@ mod tests {
             ("2001:db8::1/32", "write 2001:db8::/32"),
             ("0.0.0.0/0", "everybody"),
             ("::/0", "everybody"),
+            ("0.0.0.0/1", "everybody"),
+            ("128.0.0.0/1", "everybody"),
+            ("::ffff:0:0/96", "everybody"),
+            ("::ffff:0.0.0.0/97", "everybody"),
+            ("::/64", "everybody"),
+            ("::/8", "everybody"),
+            ("8000::/1", "everybody"),
         ] {
             let error = Network::parse(text).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains(&format!("{text:?}")), "{error}");
