@@ -46,20 +46,21 @@ function rateLimit(options) {
     const { decision, held } = await acquireHeld(limiter, config.prefix + key);
     if (decision.allowed && takesPlaces) whenEnded(response, () => release(decision));
     if (decision.allowed && uncounts) whenEnded(response, (how) => uncount(how, request, response, decision));
+    let told;
     try {
       const now = nowMs(limiter);
       request[config.requestPropertyName] = infoOf(decision, key, now);
       if (!response.headersSent) {
         const policy = await policyOf(request, response);
-        const told = toldFor.flat(config.answers, held, policy, key);
+        told = toldFor.flat(config.answers, held, policy, key);
         // With both families switched off express-rate-limit tells nothing; who is refused for the store's sake is told when to come.
         if (config.tells || told[0] === UNDECIDED) setHeaders(response, told, config, now);
       }
     } finally {
       native.decisionFree(held);
     }
-    if (!decision.allowed && decision.degraded && config.onStoreFailure === 'closed') {
-      response.statusCode = 503; // nobody knows whether he asked too often
+    if (told?.[0] === UNDECIDED) {
+      response.statusCode = UNDECIDED; // nobody knows whether he asked too often
       answerWith(response, UNAVAILABLE);
       return false;
     }
