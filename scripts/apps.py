@@ -1,4 +1,5 @@
-"""Starts the example apps as their users do, from the packages installed by scripts/install-built.sh."""
+"""Starts the example apps as their users do, from the packages installed by scripts/install-built.sh, and gives them
+a store in shared memory."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +21,19 @@ EXAMPLES = ROOT / "examples"
 INSTALLED = ROOT / ".cache" / "installed"
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)")
 START_SECONDS = 30
+
+
+# Its standard input ends when we do, in whatever way, so that no file stays behind even when we are killed.
+KEEPER = 'cat && rm -f /dev/shm/mirab-*"$0"*'
+
+
+@contextmanager
+def shared_memory(purpose: str) -> Iterator[str]:
+    """A store in shared memory that nobody else names; its file is removed in the end, whatever happens."""
+    name = f"{purpose}-{uuid.uuid4().hex[:12]}"
+    # A session of its own: what ends us in a terminal must not end it.
+    with subprocess.Popen(["sh", "-c", KEEPER, name], stdin=subprocess.PIPE, start_new_session=True):
+        yield f"shm:{name}?timeout_ms=5000"
 
 
 @dataclass(frozen=True)
