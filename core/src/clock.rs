@@ -167,6 +167,12 @@ pub(crate) fn resolve(time: Time) -> Now {
     }
 }
 
+/// What this process adds to the boot clock for its steady time, in microseconds.
+#[cfg(feature = "shm")]
+pub(crate) fn offset_us() -> u64 {
+    ticks::offset_us()
+}
+
 fn check(us: u64) -> Result<u64> {
     if us <= MAX_TIME_US {
         return Ok(us);

@@ -130,6 +130,11 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
+    /// A fault of this library, told and not hidden.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
+    }
+
     /// Whether the store may have done what was asked, though nobody said so. It is never asked twice.
     pub const fn may_have_happened(&self) -> bool {
         self.is_doubtful

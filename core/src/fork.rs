@@ -26,7 +26,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 static AROUND: Mutex<Option<Around>> = Mutex::new(None);
 
 /// How many forks lie between this process and the one that loaded the library.
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "shm"))]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }

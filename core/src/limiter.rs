@@ -42,6 +42,8 @@ struct Inner {
     clock: Clock,
     counters: Counters,
     closing: Closing,
+    /// Whether its store is asked over a network.
+    is_elsewhere: bool,
     /// What happens when the store fails; none where it cannot.
     instead: Option<Instead>,
     /// What its receipts bear: the same for equal limits on the same store.
@@ -113,10 +115,14 @@ impl Limiter {
     /// # Errors
     /// As [`acquire`](Self::acquire).
     pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, time: Time) -> Result<bool> {
-        if self.inner.instead.is_some() {
+        if self.inner.is_elsewhere {
             return self.decide_bare(key.as_ref(), cost, time, Mode::Acquire, |bare| bare.allowed());
         }
         let ended = self.ask(key.as_ref(), cost, Mode::Acquire, time, |verdict| self.ended(&verdict, cost));
+        if let (Err(error), true) = (&ended, self.inner.instead.is_some()) {
+            let decided = self.instead_counted(error, (key.as_ref(), cost), Mode::Acquire, time);
+            return decided.map(|bare| bare.allowed());
+        }
         let ended = self.inner.counters.counted(ended, |&ended| ended)?;
         Ok(matches!(ended, Ended::Allowed))
     }
@@ -250,9 +256,12 @@ impl Limiter {
         mode: Mode,
         answer: impl FnOnce(BareDecision) -> T,
     ) -> Result<T> {
-        let Inner { counters, origin, instead, .. } = &*self.inner;
-        if instead.is_some() {
+        let Inner { counters, origin, instead, is_elsewhere, .. } = &*self.inner;
+        if *is_elsewhere {
             return self.decide_elsewhere((key, cost), mode, time).map(answer);
+        }
+        if instead.is_some() {
+            return self.decide_or_instead((key, cost), mode, time, answer);
         }
         let decided = self.ask(key, cost, mode, time, |verdict| {
             if mode == Mode::Acquire {

@@ -10,8 +10,9 @@ mod model;
 
 use std::time::Duration;
 
+use common::shm::Shared;
 use common::{Random, redis_store};
-use mirab::{Decision, Limit, Limiter, ManualClock, Policy, Store};
+use mirab::{Decision, ErrorKind, Limit, Limiter, ManualClock, Policy, Store};
 use model::{Answer, Bucket, Ending, Kind, Model, Sliding, Starts, Taken, Window};
 
 const LAST_US: u64 = 1 << 52;
@@ -147,6 +148,8 @@ struct History {
     limiter: Limiter,
     model: model::Policy,
     random: Random,
+    /// In its keys, where histories share a store.
+    seed: u64,
     now: u64,
     turn: u64,
     /// Admitted decisions, to be released or settled.
@@ -154,13 +157,13 @@ struct History {
 }
 
 impl History {
-    fn new(store: Store, draw: Draw, limits: u64, mut random: Random) -> Self {
-        let drawn: Vec<Drawn> = (0..limits).map(|_| draw(&mut random)).collect();
+    fn new(store: Store, draw: Draw, limits: u64, seed: u64) -> Self {
+        let mut random = Random(seed);
         let clock = ManualClock::default();
-        let limiter = limiter(&drawn, &store, &clock);
+        let (drawn, limiter) = possible(&store, &clock, || (0..limits).map(|_| draw(&mut random)).collect());
         let model = model::Policy::new(drawn.iter().map(|it| it.model.boxed()).collect());
         let now = *random.pick(&[0, 1_790_000_000_123_457, LAST_US - 10_000_000]);
-        Self { store, clock, drawn, limiter, model, random, now, turn: 0, taken: Vec::new() }
+        Self { store, clock, drawn, limiter, model, random, seed, now, turn: 0, taken: Vec::new() }
     }
 
     fn step(&mut self) {
@@ -169,7 +172,7 @@ impl History {
             self.renumber();
         }
         let key = self.random.below(3);
-        let name = format!("key {key}");
+        let name = self.name(key);
         match self.random.below(100) {
             0 | 1 => {
                 self.limiter.reset(&name).unwrap();
@@ -261,8 +264,7 @@ impl History {
     fn acquire_many(&mut self) {
         let items: Vec<(u64, u64)> =
             (0..1 + self.random.below(5)).map(|_| (self.random.below(3), self.cost())).collect();
-        let named: Vec<(String, u64)> =
-            items.iter().map(|&(key, cost)| (format!("key {key}"), cost)).collect();
+        let named: Vec<(String, u64)> = items.iter().map(|&(key, cost)| (self.name(key), cost)).collect();
         let decisions = self.limiter.acquire_many(&named).unwrap();
         for (&(key, cost), decision) in items.iter().zip(decisions) {
             self.turn += 1;
@@ -337,25 +339,40 @@ impl History {
         self.clock.set_us(self.now).unwrap();
     }
 
+    fn name(&self, key: u64) -> String {
+        format!("key {key} of {}", self.seed)
+    }
+
+    /// Leaves nothing in a store that other histories use, too.
+    fn end(&self) {
+        (0..3).for_each(|key| self.limiter.reset(self.name(key)).unwrap());
+    }
+
     fn renumber(&mut self) {
-        self.drawn = self.drawn.iter().map(|old| redraw(&mut self.random, old)).collect();
-        self.limiter = limiter(&self.drawn, &self.store, &self.clock);
+        let Self { store, clock, drawn, random, .. } = self;
+        let draw = || drawn.iter().map(|old| redraw(random, old)).collect();
+        (self.drawn, self.limiter) = possible(store, clock, draw);
         self.model.renumber(self.drawn.iter().map(|it| it.model.boxed()).collect());
     }
 }
 
-fn limiter(drawn: &[Drawn], store: &Store, clock: &ManualClock) -> Limiter {
-    let named = drawn
-        .iter()
-        .enumerate()
-        .map(|(index, it)| Limit::parse(&format!("n{index}={}", it.notation)).unwrap());
-    let policy = Policy::new(named.collect()).unwrap();
-    Limiter::builder(policy)
-        .store(store.clone())
-        .clock(clock.clone())
-        .on_store_failure(mirab::OnStoreFailure::Raise)
-        .build()
-        .unwrap()
+/// What is drawn and its limiter; again where the store has no room for such lists.
+fn possible(
+    store: &Store,
+    clock: &ManualClock,
+    mut draw: impl FnMut() -> Vec<Drawn>,
+) -> (Vec<Drawn>, Limiter) {
+    loop {
+        let drawn = draw();
+        let each = drawn.iter().enumerate();
+        let named = each.map(|(index, it)| Limit::parse(&format!("n{index}={}", it.notation)).unwrap());
+        let policy = Policy::new(named.collect()).unwrap();
+        let builder = Limiter::builder(policy).store(store.clone()).clock(clock.clone());
+        match builder.on_store_failure(mirab::OnStoreFailure::Raise).build() {
+            Ok(limiter) => return (drawn, limiter),
+            Err(error) => assert_eq!((error.kind(), store.kind()), (ErrorKind::Unsupported, "shm")),
+        }
+    }
 }
 
 fn steps(variable: &str) -> u64 {
@@ -367,8 +384,9 @@ fn run(draw: Draw, limits: u64, steps: u64, store: impl Fn() -> Store) {
     let first: u64 = std::env::var("MIRAB_SEED").map_or(1, |text| text.parse().unwrap());
     for seed in first..first + steps.div_ceil(STEPS_EACH) {
         let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut history = History::new(store(), draw, limits, Random(seed));
+            let mut history = History::new(store(), draw, limits, seed);
             (0..STEPS_EACH).for_each(|_| history.step());
+            history.end();
         }));
         if let Err(panic) = told {
             eprintln!("the history of MIRAB_SEED={seed} disagrees");
@@ -382,6 +400,14 @@ macro_rules! agreement {
         mod memory {
             use super::*;
             $(#[test] fn $name() { run($draw, $limits, steps("MIRAB_STEPS"), || Store::open("memory:").unwrap()); })*
+        }
+        mod shm {
+            use super::*;
+            $(#[test] fn $name() {
+                let shared = Shared::new(stringify!($name));
+                let store = Store::open(&shared.uri("?max_keys=64&log_entries=2048")).unwrap();
+                run($draw, $limits, steps("MIRAB_STEPS"), || store.clone());
+            })*
         }
         mod redis {
             use super::*;

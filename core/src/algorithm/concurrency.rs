@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::list::List;
 use super::{Found, Tally};
 use crate::receipt::Lease as Id;
 
@@ -14,17 +15,18 @@ pub(crate) struct Concurrency {
 
 /// The leases of a key, in the order of their ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Leases {
-    leases: VecDeque<Lease>,
-    total: u64,
+pub(crate) struct Leases<L = VecDeque<Lease>> {
+    pub leases: L,
+    /// What all of them count.
+    pub total: u64,
 }
 
 /// One admitted request, until it is returned or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
-    end: u64,
-    count: u64,
-    id: Id,
+    pub end: u64,
+    pub count: u64,
+    pub id: Id,
 }
 
 impl Lease {
@@ -33,27 +35,25 @@ impl Lease {
     }
 }
 
-impl Leases {
+impl<L: List<Lease>> Leases<L> {
     pub fn last_end(&self) -> u64 {
-        self.leases.back().map_or(0, |lease| lease.end)
-    }
-
-    /// What all of them count.
-    pub fn total(&self) -> u64 {
-        self.total
+        self.leases.last().map_or(0, |lease| lease.end)
     }
 
     /// Ends a lease; true when it still counted at `now`.
     pub fn release(&mut self, id: Id, now: u64) -> bool {
-        let place = self.leases.iter().position(|lease| lease.id == id);
-        let Some(lease) = place.and_then(|place| self.leases.remove(place)) else { return false };
-        self.total -= lease.count;
+        let Some((place, lease)) = self.leases.since(0).enumerate().find(|(_, lease)| lease.id == id) else {
+            return false;
+        };
+        self.leases.remove(place);
+        self.total = self.total.saturating_sub(lease.count);
         lease.end > now
     }
 
-    /// How many have ended.
-    fn ended(&self, now: u64) -> usize {
-        self.leases.iter().take_while(|lease| lease.end <= now).count()
+    /// How many have ended, and what those count.
+    fn ended(&self, now: u64) -> (usize, u64) {
+        let ended = self.leases.since(0).take_while(|lease| lease.end <= now);
+        ended.fold((0, 0), |(ended, over), lease| (ended + 1, over + lease.count))
     }
 }
 
@@ -64,12 +64,11 @@ impl Concurrency {
     }
 
     /// No lease lasts longer than one that is taken now.
-    pub fn read(&self, leases: &Leases, now: u64, cost: u64) -> (Tally, Found) {
+    pub fn read(&self, leases: &Leases<impl List<Lease>>, now: u64, cost: u64) -> (Tally, Found) {
         let latest = self.end(now);
-        let ended = leases.ended(now);
-        let over: u64 = leases.leases.range(..ended).map(|lease| lease.count).sum();
-        let live = leases.leases.range(ended..).map(|lease| (lease.end.min(latest), lease.count));
-        let used = leases.total - over;
+        let (ended, over) = leases.ended(now);
+        let live = leases.leases.since(ended).map(|lease| (lease.end.min(latest), lease.count));
+        let used = leases.total.saturating_sub(over);
         let tally = Tally::of(live, used, leases.last_end().min(latest), self.limit, cost);
         let found = if leases.last_end() > latest {
             Found::Future
@@ -82,16 +81,23 @@ impl Concurrency {
     }
 
     /// Drops what has ended, corrects what lasts too long, and adds the lease that was taken.
-    pub fn write(&self, leases: &mut Leases, now: u64, taken: Option<Lease>) {
+    pub fn write(&self, leases: &mut Leases<impl List<Lease>>, now: u64, taken: Option<Lease>) {
         let latest = self.end(now);
-        for lease in leases.leases.drain(..leases.ended(now)) {
-            leases.total -= lease.count;
+        let (ended, over) = leases.ended(now);
+        leases.leases.drop_first(ended);
+        leases.total = leases.total.saturating_sub(over);
+        for place in (0..leases.leases.len()).rev() {
+            match leases.leases.get(place) {
+                Some(lease) if lease.end > latest => {
+                    leases.leases.put(place, Lease { end: latest, ..lease });
+                }
+                _ => break,
+            }
         }
-        for lease in leases.leases.iter_mut().rev().take_while(|lease| lease.end > latest) {
-            lease.end = latest;
+        if let Some(lease) = taken {
+            leases.leases.push(lease);
+            leases.total += lease.count;
         }
-        leases.total += taken.map_or(0, |lease| lease.count);
-        leases.leases.extend(taken);
     }
 }
 
@@ -107,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_lease_ends_by_itself_or_by_release() {
-        let mut leases = Leases::default();
+        let mut leases: Leases = Leases::default();
         LIMIT.write(&mut leases, 0, Some(Lease::new(30, 1, id(7))));
         LIMIT.write(&mut leases, 5, Some(Lease::new(35, 1, id(8))));
         assert_eq!({ LIMIT.read(&leases, 29, 1).0.needed_end }, 30);
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn no_lease_lasts_longer_than_a_new_one() {
-        let mut leases = Leases::default();
+        let mut leases: Leases = Leases::default();
         LIMIT.write(&mut leases, 1_000, Some(Lease::new(1_030, 2, id(1))));
         let (tally, found) = LIMIT.read(&leases, 10, 1);
         assert_eq!((tally.needed_end, found), (40, Found::Future));

@@ -10,6 +10,7 @@ pub(crate) mod concurrency;
 pub(crate) mod fixed_window;
 pub(crate) mod interval;
 pub(crate) mod leaky_bucket;
+pub(crate) mod list;
 mod share;
 pub(crate) mod sliding_buckets;
 pub(crate) mod sliding_log;

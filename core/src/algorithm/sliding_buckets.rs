@@ -19,8 +19,8 @@ pub(crate) struct SlidingBuckets {
 /// The counts of the sub-windows, newest first, down to the oldest that may count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Buckets {
-    newest: u64,
-    counts: VecDeque<u32>,
+    pub newest: u64,
+    pub counts: VecDeque<u32>,
     pub last_end: u64,
 }
 

@@ -49,9 +49,9 @@ impl State {
                 let Pair { current, previous, .. } = pair.unpacked();
                 (now.steady, u64::from(current) + u64::from(previous))
             }
-            Self::Log(log) => (now.steady, log.total()),
+            Self::Log(log) => (now.steady, log.total),
             Self::Buckets(buckets) => (now.steady, buckets.total()),
-            Self::Leases(leases) => (now.steady, leases.total()),
+            Self::Leases(leases) => (now.steady, leases.total),
         };
         u128::from(self.end().saturating_sub(time)) * u128::from(units)
     }

@@ -24,6 +24,15 @@ const FRACTION: u32 = 32;
 /// the future for another.
 static AHEAD_US: AtomicI64 = AtomicI64::new(0);
 
+/// How far the boot clock was behind the civil one when it was first read.
+static OFFSET: Once<u64> = Once::new();
+
+/// The clock that no one sets, and that runs on while the machine sleeps.
+#[cfg(target_os = "linux")]
+const STEADY: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const STEADY: ClockId = ClockId::Monotonic;
+
 thread_local!(static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor::NONE) });
 
 /// Reads both clocks: the boot clock (it runs on while the machine sleeps) plus the wall offset, taken
@@ -35,6 +44,13 @@ pub(super) fn read() -> Now {
         let ticks = counter().wrapping_sub(anchor.ticks);
         if ticks < anchor.followed { anchor.after(ticks) } else { renew(cell) }
     })
+}
+
+/// What is added to the boot clock for the steady time, in microseconds.
+#[cfg(feature = "shm")]
+pub(super) fn offset_us() -> u64 {
+    Anchor::take();
+    *OFFSET.get_or_make(|| 0)
 }
 
 /// Where the counter stood at a reading of the kernel's clocks, and how fast it runs.
@@ -65,13 +81,12 @@ impl Anchor {
 
     /// Asks the kernel; also, how many ticks that took: between them nobody knows where the counter was.
     fn take() -> (Self, u64) {
-        static OFFSET: Once<u64> = Once::new();
         let before = counter();
-        let boot = clock_gettime(ClockId::Boottime);
+        let boot = clock_gettime(STEADY);
         let gap = counter().wrapping_sub(before);
         let wall = clock_gettime(ClockId::Realtime);
         let (boot_us, wall) = (micros(boot), micros(wall));
-        let between = micros(clock_gettime(ClockId::Boottime)).saturating_sub(boot_us);
+        let between = micros(clock_gettime(STEADY)).saturating_sub(boot_us);
         let steady = boot_us + OFFSET.get_or_make(|| wall.saturating_sub(boot_us));
         let ahead = wall.cast_signed() - steady.cast_signed();
         // The two are not read at once, and less than a microsecond is cut off of each.

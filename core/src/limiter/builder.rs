@@ -68,13 +68,16 @@ impl LimiterBuilder {
     /// The limiter. Nothing is started and no socket is opened.
     ///
     /// # Errors
-    /// `invalid_argument` for a number of instances outside 1 to 2^32-1.
+    /// `invalid_argument` for a number of instances outside 1 to 2^32-1; `unsupported` for a limit whose list
+    /// is longer than a shared-memory store was made for.
     pub fn build(self) -> Result<Limiter> {
         let Self { policy, store, clock, on_store_failure, instances } = self;
         if !(1..=MAX_COUNT).contains(&instances) {
             return Err(Error::argument(format!("{instances} instances: it must be 1 to {MAX_COUNT}")));
         }
-        let instead = (!store.is_local())
+        store.check(policy.limits())?;
+        let instead = store
+            .can_fail()
             .then(|| {
                 let shares: Vec<Limit> = policy.limits().iter().map(|limit| limit.share(instances)).collect();
                 let own = shares.iter().map(Limit::apart).collect();
@@ -85,6 +88,7 @@ impl LimiterBuilder {
         Ok(Limiter {
             inner: Arc::new(Inner {
                 origin: origin(&policy, &store),
+                is_elsewhere: !store.is_local(),
                 instead,
                 policy,
                 apart: Default::default(),

@@ -14,7 +14,7 @@ use crate::store::charge::{Charge, Group, Mode, Request, Verdict};
 use crate::told::{BareDecision, By};
 use crate::{Error, Result};
 
-/// What a limiter on a store elsewhere does when that fails.
+/// What a limiter on a store that can fail does then.
 #[derive(Debug)]
 pub(super) struct Instead {
     pub choice: OnStoreFailure,
@@ -28,6 +28,44 @@ pub(super) struct Instead {
 }
 
 impl Limiter {
+    /// Asks a store of this machine, and decides in its place when it fails, which it seldom does: nothing of
+    /// what it says is kept for that day.
+    #[inline]
+    pub(super) fn decide_or_instead<T>(
+        &self,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+        answer: impl FnOnce(BareDecision) -> T,
+    ) -> Result<T> {
+        let Inner { counters, origin, .. } = &*self.inner;
+        let mut answer = Some(answer);
+        let decided = self.ask(key, cost, mode, time, |verdict| {
+            if mode == Mode::Acquire {
+                counters.count(self.ended(&verdict, cost));
+            }
+            let bare = BareDecision::new(cost, mode, verdict, *origin, By::Store);
+            answer.take().map(|answer| answer(bare))
+        });
+        match (decided, answer) {
+            (Ok(Some(told)), _) => Ok(told),
+            (Err(error), Some(answer)) => self.instead_counted(&error, (key, cost), mode, time).map(answer),
+            (Ok(None), _) | (Err(_), None) => Err(Error::internal("a decision that was told twice")),
+        }
+    }
+
+    /// What is decided in the place of a store that failed with `error`, counted.
+    #[cold]
+    pub(super) fn instead_counted(
+        &self,
+        error: &Error,
+        (key, cost): (&[u8], u64),
+        mode: Mode,
+        time: Time,
+    ) -> Result<BareDecision> {
+        self.or_instead(Err(error.clone()), (key, cost), mode, time)
+    }
+
     /// Asks a store elsewhere, and decides in its place when it fails.
     pub(super) fn decide_elsewhere(
         &self,
@@ -135,7 +173,7 @@ impl Limiter {
 
     /// Keeps what the store was seen to say, so that the share goes on from there.
     fn saw(&self, request: &Request<'_>, verdict: &Verdict<'_>, time: Time) {
-        let Inner { store, instead, .. } = &*self.inner;
+        let Inner { store, instead, is_elsewhere: true, .. } = &*self.inner else { return };
         let Some(Instead { choice: OnStoreFailure::Local, instances, shares, .. }) = instead else { return };
         let Some(stand_in) = store.stand_in(time) else { return };
         if let [Seen::Blocked(end)] = *verdict.seen {

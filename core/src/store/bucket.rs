@@ -16,7 +16,8 @@ pub(crate) struct Bucket {
     fingerprint: Fingerprint,
 }
 
-/// 128 bits of a keyed hash; the seed is this process's own, so that nobody can choose collisions.
+/// 128 bits of a keyed hash of a key, with those of its limit; the seed is random, so that nobody can choose
+/// collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint {
     pub high: u64,
@@ -26,7 +27,7 @@ pub(crate) struct Fingerprint {
 impl Bucket {
     pub fn new(limit: &Limit) -> Self {
         let id = id(limit);
-        Self { limit: limit.clone(), fingerprint: Fingerprint::of(id.as_bytes()), id: id.into() }
+        Self { limit: limit.clone(), fingerprint: Fingerprint::keyed(LIMITS, id.as_bytes()), id: id.into() }
     }
 
     pub fn algorithm(&self) -> &Algorithm {
@@ -48,13 +49,23 @@ impl Bucket {
     }
 }
 
+/// The seed for limits, which nobody chooses from outside: one for all processes that share a store.
+const LIMITS: [u64; 2] = [0x6d69_7261_6220_6c69, 0x6d69_7473_2076_3120];
+
 impl Fingerprint {
+    /// Under this process's own seed.
+    #[inline]
     pub fn of(bytes: &[u8]) -> Self {
         static SEED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-        let [first, second] = SEED.each_ref().map(|half| match half.load(Ordering::Relaxed) {
+        let seed = SEED.each_ref().map(|half| match half.load(Ordering::Relaxed) {
             0 => drawn(half),
             half => half,
         });
+        Self::keyed(seed, bytes)
+    }
+
+    #[inline]
+    pub fn keyed([first, second]: [u64; 2], bytes: &[u8]) -> Self {
         let Hash128 { h1, h2 } = SipHasher13::new_with_keys(first, second).hash(bytes);
         Self { high: h1, low: h2 }
     }
@@ -64,9 +75,14 @@ impl Fingerprint {
 /// since he may be missing in a child.
 #[cold]
 fn drawn(half: &AtomicU64) -> u64 {
-    let random = RandomState::new().build_hasher().finish().max(1);
+    let [random, _] = random_seed();
     half.compare_exchange(0, random, Ordering::Relaxed, Ordering::Relaxed)
         .map_or_else(|first| first, |_| random)
+}
+
+/// Two random numbers, none of them zero.
+pub(crate) fn random_seed() -> [u64; 2] {
+    [(); 2].map(|()| RandomState::new().build_hasher().finish().max(1))
 }
 
 /// `t5/60`: a letter for the algorithm, then its name (and what must not change under a name), or

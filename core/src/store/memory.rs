@@ -68,7 +68,7 @@ pub(super) fn open(rest: &str) -> Result<Arc<MemoryStore>> {
 
 impl MemoryStore {
     /// A store of at most so many keys.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis", feature = "shm"))]
     pub fn bounded(max_keys: usize) -> Arc<Self> {
         Self::new(Settings { max_keys, ..Settings::default() })
     }

@@ -7,6 +7,8 @@ mod memory;
 mod redis;
 #[cfg(feature = "redis")]
 mod refusals;
+#[cfg(feature = "shm")]
+mod shm;
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,6 +67,8 @@ enum Backend {
     Memory(Arc<MemoryStore>),
     #[cfg(feature = "redis")]
     Redis(Arc<redis::RedisStore>),
+    #[cfg(feature = "shm")]
+    Shm(Arc<shm::ShmStore>),
 }
 
 impl Store {
@@ -73,6 +77,11 @@ impl Store {
     /// - `memory:` is this store's own; `memory:NAME` is shared by all who name it in this process. The
     ///   parameters are `max_keys` (1 000 000) and `when_full`: what happens to a new key when that many
     ///   live ones are kept, `evict_least_indebted` (the default) or `refuse` (the error `store_full`).
+    /// - `shm:NAME` is shared by all processes of this host and user that name it, whatever their language;
+    ///   `shm:///PATH` names the file itself. The parameters are `max_keys` (100 000), `log_entries` (1 024:
+    ///   the largest limit of a sliding log, and half as much of concurrency), `mode` (600) and `group` of
+    ///   the file, `when_full` as above, and `timeout_ms` (1 000: how long a process that is stopped while it
+    ///   decides is waited for).
     /// - `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`, `rediss://` for TLS, and
     ///   `redis+unix://[[USER]:PASSWORD@]/PATH` (or `valkey` in place of `redis`). The parameters are
     ///   `prefix` (default `mirab`), `hash_keys` (a secret under which the identities in keys are hashed),
@@ -82,7 +91,9 @@ impl Store {
     ///   `tls_cert` and `tls_key` (files: whom to trust, the client's own certificate and key).
     ///
     /// # Errors
-    /// `invalid_uri` for what is malformed or unknown, `unsupported` for what this build lacks.
+    /// `invalid_uri` for what is malformed or unknown, `unsupported` for what this build lacks; of shared
+    /// memory what is wrong with the file: `store_unavailable`, `store_denied`, `store_corrupt`,
+    /// `store_mismatch`.
     /// Passwords never show in an error.
     pub fn open(uri: &str) -> Result<Self> {
         let (scheme, rest) = uri.split_once(':').unwrap_or((uri, ""));
@@ -105,7 +116,13 @@ impl Store {
             "rediss" | "valkeys" => Err(Error::unsupported(format!(
                 "a store of scheme {scheme:?}: this build lacks the feature \"tls\""
             ))),
-            "redis+sentinel" | "redis+cluster" | "shm" => {
+            #[cfg(feature = "shm")]
+            "shm" => shm::open(rest).map(Backend::Shm).map(Self),
+            #[cfg(not(feature = "shm"))]
+            "shm" => Err(Error::unsupported(
+                "a store of scheme \"shm\": this build lacks the feature \"shm\"".to_owned(),
+            )),
+            "redis+sentinel" | "redis+cluster" => {
                 Err(Error::unsupported(format!("a store of scheme {scheme:?} is not in this release")))
             }
             _ => {
@@ -114,7 +131,7 @@ impl Store {
                 Err(Error::new(
                     ErrorKind::InvalidUri,
                     format!(
-                        "a store of scheme {scheme:?}: it must be memory:, redis://HOST, rediss://HOST or \
+                        "a store of scheme {scheme:?}: it must be memory:, shm:NAME, redis://HOST, rediss://HOST or \
                          redis+unix:///PATH (valkey does for redis)"
                     ),
                 ))
@@ -124,15 +141,28 @@ impl Store {
 
     /// Whether it decides in this process, so that no operation ever blocks on a network.
     pub fn is_local(&self) -> bool {
-        matches!(self.0, Backend::Memory(_))
+        match self.0 {
+            Backend::Memory(_) => true,
+            #[cfg(feature = "redis")]
+            Backend::Redis(_) => false,
+            #[cfg(feature = "shm")]
+            Backend::Shm(_) => true,
+        }
     }
 
-    /// `memory` or `redis`.
+    /// Whether it can fail, so that something else may have to decide.
+    pub(crate) fn can_fail(&self) -> bool {
+        !matches!(self.0, Backend::Memory(_))
+    }
+
+    /// `memory`, `shm` or `redis`.
     pub fn kind(&self) -> &'static str {
         match self.0 {
             Backend::Memory(_) => "memory",
             #[cfg(feature = "redis")]
             Backend::Redis(_) => "redis",
+            #[cfg(feature = "shm")]
+            Backend::Shm(_) => "shm",
         }
     }
 
@@ -142,6 +172,8 @@ impl Store {
             Backend::Memory(store) => format!("memory {:p}", Arc::as_ptr(store)),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.identity(),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.identity(),
         }
     }
 
@@ -160,6 +192,8 @@ impl Store {
             Backend::Redis(store) => {
                 store.decide_request(request, mode, time).map(|outcome| answer(outcome.verdict()))
             }
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.decide_request(request, mode, time, answer),
         }
     }
 
@@ -186,6 +220,12 @@ impl Store {
                 let told = requests.iter().zip(outcomes);
                 Ok(told.map(|(request, outcome)| Ok(answer(request, outcome?.verdict()))).collect())
             }
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => {
+                let decide =
+                    |request| store.decide_request(request, mode, time, |verdict| answer(request, verdict));
+                Ok(requests.iter().map(decide).collect())
+            }
         }
     }
 
@@ -195,6 +235,21 @@ impl Store {
             Backend::Memory(store) => Ok(store.decide(groups, mode, time)),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.decide(groups, mode, time),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.decide(groups, mode, time),
+        }
+    }
+
+    /// Whether it can keep the states of these limits for one key.
+    ///
+    /// # Errors
+    /// `unsupported` where their lists have no room.
+    #[cfg_attr(not(feature = "shm"), expect(unused_variables))]
+    pub(crate) fn check(&self, limits: &[crate::limit::Limit]) -> Result<()> {
+        match &self.0 {
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.check(limits),
+            _ => Ok(()),
         }
     }
 
@@ -204,6 +259,8 @@ impl Store {
             Backend::Memory(store) => Ok(store.refund(refund, time)),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.refund(refund, time),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.refund(refund, time),
         }
     }
 
@@ -216,6 +273,8 @@ impl Store {
             }
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.block(key, for_us, time),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.block(key, for_us, time),
         }
     }
 
@@ -227,16 +286,20 @@ impl Store {
             }
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.unblock(key, time),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.unblock(key, time),
         }
     }
 
-    /// What decides in the place of a store elsewhere; none for one in this process.
-    #[cfg_attr(not(feature = "redis"), expect(unused_variables))]
+    /// What decides in the place of a store that can fail; none for memory, which cannot.
+    #[cfg_attr(not(any(feature = "redis", feature = "shm")), expect(unused_variables))]
     pub(crate) fn stand_in(&self, time: Time) -> Option<StandIn<'_>> {
         match &self.0 {
             Backend::Memory(_) => None,
             #[cfg(feature = "redis")]
             Backend::Redis(store) => Some(store.stand_in(time)),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => Some(store.stand_in(time)),
         }
     }
 
@@ -246,6 +309,8 @@ impl Store {
             Backend::Memory(_) => 0,
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.known_after_us(),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.known_after_us(),
         }
     }
 
@@ -254,6 +319,8 @@ impl Store {
     pub(crate) fn in_a_loop<T>(&self) -> Result<Option<LoopStore<T>>> {
         match &self.0 {
             Backend::Memory(_) => Ok(None),
+            #[cfg(feature = "shm")]
+            Backend::Shm(_) => Ok(None),
             Backend::Redis(store) => redis::driver::Driver::new(store).map(Some),
         }
     }
@@ -269,6 +336,8 @@ impl Store {
             Backend::Memory(_) => Health::local("memory:"),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.health(),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.health(),
         }
     }
 
@@ -278,15 +347,19 @@ impl Store {
             Backend::Memory(_) => None,
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.next_news(),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.next_news(),
         }
     }
 
-    /// What is kept in this process; none where the state lives elsewhere.
+    /// What is kept on this machine; none where the state lives elsewhere.
     pub(crate) fn contents(&self) -> Option<Contents> {
         match &self.0 {
             Backend::Memory(store) => Some(store.contents()),
             #[cfg(feature = "redis")]
             Backend::Redis(_) => None,
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => Some(store.contents()),
         }
     }
 
@@ -299,6 +372,8 @@ impl Store {
             }
             #[cfg(feature = "redis")]
             Backend::Redis(store) => store.reset(charges, time),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => store.reset(charges, time),
         }
     }
 }
@@ -316,6 +391,8 @@ impl fmt::Debug for Store {
             Backend::Memory(_) => f.write_str("Store(memory:)"),
             #[cfg(feature = "redis")]
             Backend::Redis(store) => write!(f, "Store({})", store.shown()),
+            #[cfg(feature = "shm")]
+            Backend::Shm(store) => write!(f, "Store({})", store.shown()),
         }
     }
 }
@@ -327,7 +404,7 @@ mod tests {
     #[test]
     fn unknown_and_later_schemes_are_told_apart() {
         let kind = |uri| Store::open(uri).unwrap_err().kind();
-        assert_eq!(kind("shm:web"), ErrorKind::Unsupported);
+        assert_eq!(kind("redis+cluster://h"), ErrorKind::Unsupported);
         assert_eq!(kind("redis+sentinel://h"), ErrorKind::Unsupported);
         for uri in
             ["", "mongodb://h", "127.0.0.1:6379", "memory:a b", "memory:?max=3", "memory:web?max_keys=0"]

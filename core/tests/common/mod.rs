@@ -5,6 +5,7 @@ pub mod certificates;
 pub mod load;
 pub mod relay;
 pub mod server;
+pub mod shm;
 pub mod turning;
 
 use std::io::Write;

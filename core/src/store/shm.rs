@@ -1,0 +1,314 @@
+//! `shm:`, one store for all processes of a host: a mapped file of fixed size, without a server.
+//!
+//! Its states lie in parts, each under a lock that a dead process cannot keep; see [`part`].
+
+mod accounts;
+mod arena;
+mod boot;
+mod decide;
+mod file;
+mod kept;
+mod layout;
+mod mapped;
+mod owner;
+mod part;
+mod request;
+mod room;
+mod settings;
+mod slot;
+#[cfg(test)]
+mod turns;
+mod word;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::charge::Charge;
+use super::memory::MemoryStore;
+use super::{Contents, Given, Refund, StandIn};
+use crate::clock::{Now, Time};
+use crate::fork::{self, lock};
+use crate::health::{Health, News};
+use crate::limit::Limit;
+use crate::named::Named;
+use crate::{Error, ErrorKind, Result};
+use decide::block_of;
+use kept::Kept;
+pub(crate) use layout::LAYOUT;
+use mapped::Mapped;
+use room::Need;
+use settings::Settings;
+use slot::{Kind, Place, Stored, space};
+
+/// How much a block owes: more than any state.
+const BLOCK_DEBT: u128 = u128::MAX;
+
+pub(crate) struct ShmStore {
+    settings: Settings,
+    /// Never taken away: whoever found it may still use it when the file has been removed.
+    mapped: AtomicPtr<Mapped>,
+    stand_in: OnceLock<Arc<MemoryStore>>,
+    news: Mutex<VecDeque<News>>,
+}
+
+/// Opens the store behind `shm:NAME` or `shm:///PATH`; `rest` is what follows the colon. In a process it
+/// stays open.
+pub(super) fn open(rest: &str) -> Result<Arc<ShmStore>> {
+    static NAMED: Named<Arc<ShmStore>> = Named::new();
+    let settings = Settings::parse(rest)?;
+    let name = settings.path.to_string_lossy().into_owned();
+    NAMED.with(|named| {
+        if let Some(store) = named.get(name.as_str()) {
+            store.compare(&settings);
+            return Ok(Arc::clone(store));
+        }
+        let mapped = Box::leak(Box::new(file::open(&settings)?));
+        let store = Arc::new(ShmStore {
+            settings: settings.clone(),
+            mapped: AtomicPtr::new(mapped),
+            stand_in: OnceLock::new(),
+            news: Mutex::default(),
+        });
+        store.compare(&settings);
+        named.insert(name.into(), Arc::clone(&store));
+        Ok(store)
+    })
+}
+
+impl ShmStore {
+    /// The file, and the time by its clocks.
+    #[inline]
+    fn mapped(&self, time: Time) -> (&'static Mapped, Now) {
+        let mapped = self.current();
+        let now = mapped.now(time);
+        if time.given().is_none() && mapped.is_to_be_looked_for(now) && file::is_removed(mapped.file) {
+            let mapped = self.begin_anew(mapped);
+            return (mapped, mapped.now(time));
+        }
+        (mapped, now)
+    }
+
+    #[inline]
+    fn current(&self) -> &'static Mapped {
+        // SAFETY: it was leaked, and is never freed.
+        unsafe { &*self.mapped.load(Ordering::Acquire) }
+    }
+
+    /// The file was removed, and others make or have made a new one: goes on there.
+    #[cold]
+    fn begin_anew(&self, old: &'static Mapped) -> &'static Mapped {
+        fork::naming(|| {
+            let current = self.current();
+            if !std::ptr::eq(current, old) {
+                return current;
+            }
+            let path = &self.settings.path;
+            match file::open(&self.settings) {
+                Ok(new) => {
+                    let new = Box::leak(Box::new(new));
+                    self.mapped.store(new, Ordering::Release);
+                    self.tell(&format!("the file {path:?} was removed: what it counted is gone"), true);
+                    new
+                }
+                Err(error) => {
+                    let what = format!("the file {path:?} was removed, and there is no new one: {error}");
+                    self.tell(&what, true);
+                    old
+                }
+            }
+        })
+    }
+
+    /// Says what another than the first to come asks for in vain.
+    fn compare(&self, settings: &Settings) {
+        let Mapped { geometry, header, .. } = self.current();
+        let log_entries = settings.log_entries.next_power_of_two() as u64;
+        for (name, asked, found) in [
+            ("max_keys", settings.max_keys as u64, header.max_keys),
+            ("log_entries", log_entries, geometry.log_entries as u64),
+        ] {
+            if asked != found {
+                self.tell(
+                    &format!("made with {name}={found}, not {asked}: it stays so until the file is removed"),
+                    false,
+                );
+            }
+        }
+    }
+
+    fn tell(&self, what: &str, is_error: bool) {
+        let text = format!("the store {}: {what}", self.settings.shown);
+        let mut news = lock(&self.news);
+        if news.iter().all(|known| known.text != text) {
+            news.push_back(News { text, is_error });
+        }
+    }
+
+    pub fn next_news(&self) -> Option<News> {
+        lock(&self.news).pop_front()
+    }
+
+    pub fn shown(&self) -> &str {
+        &self.settings.shown
+    }
+
+    pub fn identity(&self) -> String {
+        format!("shm {}", self.settings.path.display())
+    }
+
+    pub fn health(&self) -> Health {
+        Health { layout: LAYOUT as u32, ..Health::local(self.shown()) }
+    }
+
+    pub fn contents(&self) -> Contents {
+        let (keys, evicted) = self.current().counts();
+        Contents { keys, evicted }
+    }
+
+    fn timeout(&self) -> Duration {
+        self.settings.timeout
+    }
+
+    fn refuses_when_full(&self) -> bool {
+        self.settings.refuses_when_full
+    }
+
+    /// What decides while this store does not.
+    pub fn stand_in(&self, time: Time) -> StandIn<'_> {
+        let max_keys = self.settings.max_keys;
+        StandIn { memory: self.stand_in.get_or_init(|| MemoryStore::bounded(max_keys)), time }
+    }
+
+    /// How long until who holds a part may have gone on, in microseconds.
+    pub fn known_after_us(&self) -> u64 {
+        250_000
+    }
+
+    /// Whether the lists of these limits have room, on one key.
+    ///
+    /// # Errors
+    /// `unsupported` where they have not.
+    pub fn check(&self, limits: &[Limit]) -> Result<()> {
+        let room = self.current().geometry.log_entries as u64;
+        let mut all = 0;
+        for limit in limits {
+            let Some(units) = kept::units_of(limit.algorithm()) else { continue };
+            all += units.max(1).next_power_of_two();
+            if units > room {
+                return Err(Error::unsupported(format!(
+                    "\"{limit}\" on {}: its list may need {units} entries, and the store was made with \
+                     log_entries={room} (a lease of concurrency takes two): write ?log_entries={}, and remove the old \
+                     file",
+                    self.shown(),
+                    units.next_power_of_two()
+                )));
+            }
+        }
+        if all > 2 * room {
+            return Err(Error::unsupported(format!(
+                "a policy whose lists may need {all} entries for one key, on {}: the store was made with \
+                 log_entries={room}, and half of the entries must do; write ?log_entries={}, and remove the old file",
+                self.shown(),
+                all.div_ceil(2).next_power_of_two()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Gives back what a receipt says; the units that each of the charges gave back.
+    pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
+        let (mapped, _) = self.mapped(time);
+        let addresses = mapped.addresses(refund.charges, time);
+        let mut locked = self.lock(mapped, &addresses)?;
+        let moment = locked.moment(mapped, time);
+        let own: SmallVec<[usize; 4]> = addresses
+            .iter()
+            .filter_map(|address| match locked.at(address).part.find(address.bucket) {
+                Place::At(slot) => Some(slot),
+                _ => None,
+            })
+            .collect();
+        let need = Need { moment, debt: u128::MAX, own: &own, refuses_when_full: self.refuses_when_full() };
+        let mut all: SmallVec<[Option<(usize, kept::Written)>; 4]> = SmallVec::new();
+        let mut given = Given::new();
+        for (charge, address) in refund.charges.iter().zip(&addresses) {
+            let guard = locked.at_mut(address);
+            let Place::At(slot) = guard.part.find(address.bucket) else {
+                given.push(0);
+                all.push(None);
+                continue;
+            };
+            let kept = Kept::of(guard.part, guard.part.stored(slot))?;
+            let what = (charge.cost, &refund.receipt, refund.undo);
+            let (units, written) = kept.refund(guard, charge.bucket.algorithm(), moment.now, what, need)?;
+            given.push(units);
+            all.push(written.map(|written| (slot, written)));
+        }
+        locked.join();
+        for (written, address) in all.into_iter().zip(&addresses) {
+            let Some((slot, kept::Written { mut stored, freed })) = written else { continue };
+            stored.words[0] |= space(time);
+            let guard = locked.at_mut(address);
+            guard.write(slot, stored)?;
+            guard.freed.blocks.extend(freed);
+        }
+        locked.close();
+        Ok(given)
+    }
+
+    pub fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
+        let (mapped, _) = self.mapped(time);
+        let addresses = mapped.addresses(charges, time);
+        let mut locked = self.lock(mapped, &addresses)?;
+        locked.join();
+        for address in &addresses {
+            let guard = locked.at_mut(address);
+            guard.remove(address.bucket)?;
+            guard.remove(block_of(address.key, time))?;
+        }
+        locked.close();
+        Ok(())
+    }
+
+    pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
+        let (mapped, _) = self.mapped(time);
+        let key = mapped.key(key);
+        let at = block_of(key, time);
+        let mut locked =
+            self.lock(mapped, &[decide::Address { part: mapped.part_index(key), key, bucket: at }])?;
+        let moment = locked.moment(mapped, time);
+        let stored =
+            Stored { words: [Kind::Block.word(moment.now.steady + for_us) | space(time), 0], total: 0 };
+        let guard = &mut locked.0[0];
+        match guard.part.find(at) {
+            Place::At(slot) => guard.write(slot, stored)?,
+            _ => {
+                let own = [];
+                let need = Need { moment, debt: BLOCK_DEBT, own: &own, refuses_when_full: false };
+                if !guard.make_room(1, need)? || !guard.insert(at, stored)? {
+                    return Err(Error::new(
+                        ErrorKind::StoreFull,
+                        "no more keys can be blocked in this key's part of the shared-memory store (max_keys)",
+                    ));
+                }
+            }
+        }
+        locked.close();
+        Ok(())
+    }
+
+    pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
+        let (mapped, _) = self.mapped(time);
+        let key = mapped.key(key);
+        let at = block_of(key, time);
+        let mut locked =
+            self.lock(mapped, &[decide::Address { part: mapped.part_index(key), key, bucket: at }])?;
+        locked.0[0].remove(at)?;
+        locked.close();
+        Ok(())
+    }
+}

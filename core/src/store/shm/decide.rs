@@ -1,0 +1,300 @@
+//! Deciding any charges, on any keys: under as many locks as they need.
+//!
+//! First all of them are looked at; then room is made for what will be written, which forgets others one
+//! by one; then it is written, as one step that a kill undoes; then the step is closed.
+
+use smallvec::SmallVec;
+
+use super::ShmStore;
+use super::kept::{Change, Kept, Written};
+use super::mapped::Mapped;
+use super::part::{Control, Guard, Unheld};
+use super::room::{Moment, Need};
+use super::slot::{Kind, Place, fingerprint, space};
+use crate::algorithm::{Found, Seen};
+use crate::clock::Time;
+use crate::store::bucket::Fingerprint;
+use crate::store::charge::{self, Charge, Group, Mode, Outcome, Outcomes};
+use crate::{Error, Result};
+
+/// The most charges of a group: what they change must fit a journal.
+const MOST_CHARGES: usize = 32;
+
+/// Where the state of one charge lives.
+pub(super) struct Address {
+    pub part: usize,
+    pub key: Fingerprint,
+    pub bucket: u64,
+}
+
+pub(super) type Addresses = SmallVec<[Address; 4]>;
+
+/// The parts of one group while they are held, in their order; nearly always one.
+pub(super) struct Locked<'a>(pub SmallVec<[Guard<'a>; 1]>);
+
+/// A charge of a group, and what its state said.
+struct Work<'a> {
+    charge: &'a Charge<'a>,
+    slot: Option<usize>,
+    seen: Seen,
+    found: Found,
+    admits: bool,
+}
+
+impl ShmStore {
+    pub fn decide(&self, groups: &[Group<'_>], mode: Mode, time: Time) -> Result<Outcomes> {
+        Ok(groups.iter().map(|group| self.decide_group(group, mode, time)).collect())
+    }
+
+    fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
+        let (mapped, _) = self.mapped(time);
+        let addresses = mapped.addresses(&group.charges, time);
+        let mut locked = self.lock(mapped, &addresses)?;
+        self.decide_locked(mapped, &mut locked, &group.charges, &addresses, mode, time)
+    }
+
+    /// Decides charges whose parts are held.
+    pub(super) fn decide_locked(
+        &self,
+        mapped: &Mapped,
+        locked: &mut Locked<'_>,
+        charges: &[Charge<'_>],
+        addresses: &[Address],
+        mode: Mode,
+        time: Time,
+    ) -> Result<Outcome> {
+        if charges.len() > MOST_CHARGES {
+            let count = charges.len();
+            return Err(Error::unsupported(format!("{count} charges in one step: at most {MOST_CHARGES}")));
+        }
+        let moment = locked.moment(mapped, time);
+        let now = moment.now;
+        let lease = charge::lease(charges, mode);
+        if mode != Mode::Charge
+            && let Some(end) = addresses.iter().filter_map(|at| locked.block_end(at, moment)).max()
+        {
+            return Ok(Outcome::blocked(now, end, lease));
+        }
+
+        let works = charges.iter().zip(addresses).map(|(charge, at)| look(locked.at(at), charge, at, moment));
+        let mut works = works.collect::<Result<SmallVec<[Work<'_>; 4]>>>()?;
+        let admitted = works.iter().all(|work| work.admits);
+        let own: SmallVec<[usize; 4]> = works.iter().filter_map(|work| work.slot).collect();
+
+        let mut all: SmallVec<[Option<Written>; 4]> = SmallVec::new();
+        for (work, address) in works.iter_mut().zip(addresses) {
+            let (charge, algorithm) = (work.charge, work.charge.bucket.algorithm());
+            let taken = match mode {
+                Mode::Charge => algorithm.room(&work.seen, now, charge.cost),
+                Mode::Acquire if admitted => charge.cost,
+                Mode::Acquire | Mode::Peek => 0,
+            };
+            if !charge.takes(mode) || (taken == 0 && work.found == Found::Sound) {
+                all.push(None);
+                continue;
+            }
+            if taken > 0 {
+                work.seen = algorithm.charged(work.seen, now, taken);
+            }
+            let guard = locked.at_mut(address);
+            let kept = work.slot.map(|slot| Kept::of(guard.part, guard.part.stored(slot))).transpose()?;
+            let measure = algorithm.measure(&work.seen, now);
+            let debt = u128::from(measure.reset_after) * u128::from(measure.used.max(1));
+            let need = Need { moment, debt, own: &own, refuses_when_full: self.refuses_when_full() };
+            let change = Change { seen: work.seen, found: work.found, now, taken, lease };
+            all.push(change.written(guard, algorithm, kept, need)?);
+        }
+        self.make_room(locked, &works, &mut all, addresses, (moment, &own))?;
+        write(locked, &works, &all, addresses, time)?;
+        let seen = works.into_iter().map(|work| work.seen).collect();
+        Ok(Outcome { admitted, now, seen, lease })
+    }
+
+    /// Frees a slot for each state that is new. One that owes less than all others is not kept.
+    fn make_room(
+        &self,
+        locked: &mut Locked<'_>,
+        works: &[Work<'_>],
+        all: &mut [Option<Written>],
+        addresses: &[Address],
+        (moment, own): (Moment, &[usize]),
+    ) -> Result<()> {
+        let mut needed: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        for ((work, written), address) in works.iter().zip(all).zip(addresses) {
+            let (None, Some(new)) = (work.slot, &written) else { continue };
+            let place = needed.iter().position(|&(part, _)| part == address.part).unwrap_or_else(|| {
+                needed.push((address.part, 0));
+                needed.len() - 1
+            });
+            let debt = new.stored.debt(moment.now);
+            let need = Need { moment, debt, own, refuses_when_full: self.refuses_when_full() };
+            let guard = locked.at_mut(address);
+            if guard.make_room(needed[place].1 + 1, need)? {
+                needed[place].1 += 1;
+            } else if let Some(new) = written.take()
+                && let Some(block) = guard.part.block_of(new.stored)
+            {
+                guard.untake(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the parts of all addresses in their order, so that no two callers wait for each other.
+    pub(super) fn lock<'a>(&self, mapped: &'a Mapped, addresses: &[Address]) -> Result<Locked<'a>> {
+        let who = mapped.holder(self.timeout())?;
+        let mut parts: SmallVec<[usize; 4]> = addresses.iter().map(|address| address.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        if let [part] = *parts {
+            return Ok(Locked(SmallVec::from_buf([mapped.parts[part].lock(who)?])));
+        }
+        loop {
+            let mut guards = SmallVec::new();
+            let tried =
+                parts.iter().try_for_each(|&part| mapped.parts[part].try_lock(who).map(|it| guards.push(it)));
+            match tried {
+                Ok(()) => return Ok(Locked(guards)),
+                Err(Unheld::Failed(error)) => return Err(error),
+                // What is held here may be waited for by who settles that one.
+                Err(Unheld::Settle(lead)) => {
+                    drop(guards);
+                    if let Some(lead) = mapped.parts.get(lead) {
+                        drop(lead.lock(who)?);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Mapped {
+    /// Where the charges' states live. A key that several charges share, one after the other, is
+    /// hashed once.
+    pub fn addresses(&self, charges: &[Charge<'_>], time: Time) -> Addresses {
+        let mut last: Option<(&[u8], Fingerprint)> = None;
+        let mut addresses = SmallVec::new();
+        for charge in charges {
+            let key = match last {
+                Some((key, fingerprint)) if std::ptr::eq(key, charge.key) => fingerprint,
+                _ => self.key(charge.key),
+            };
+            last = Some((charge.key, key));
+            let bucket = fingerprint(charge.bucket.with_key(key), time);
+            addresses.push(Address { part: self.part_index(key), key, bucket });
+        }
+        addresses
+    }
+}
+
+impl<'a> Locked<'a> {
+    pub fn at(&self, address: &Address) -> &Guard<'a> {
+        &self.0[self.place(address)]
+    }
+
+    pub fn at_mut(&mut self, address: &Address) -> &mut Guard<'a> {
+        let place = self.place(address);
+        &mut self.0[place]
+    }
+
+    fn place(&self, address: &Address) -> usize {
+        self.0.iter().position(|guard| guard.part.index == address.part).unwrap_or(0)
+    }
+
+    /// The time to decide at, as of the latest of the parts.
+    pub fn moment(&self, mapped: &Mapped, time: Time) -> Moment {
+        let system = mapped.now(Time::STORE);
+        let read = if time.given().is_some() { mapped.now(time) } else { system };
+        let latest = self.0.iter().fold(read, |latest, guard| guard.time(time, latest));
+        let now = self.0.iter().fold(latest, |latest, guard| guard.time(time, latest));
+        let system = if time.given().is_some() { system } else { now };
+        Moment { time, now, system }
+    }
+
+    /// Until when a key is refused.
+    fn block_end(&self, address: &Address, moment: Moment) -> Option<u64> {
+        let part = self.at(address).part;
+        if part.control(Control::Blocks).get() == 0 {
+            return None;
+        }
+        let Place::At(slot) = part.find(block_of(address.key, moment.time)) else { return None };
+        let stored = part.stored(slot);
+        let is_block = Kind::of(stored.words) == Some(Kind::Block);
+        (is_block && stored.end() > moment.now.steady).then(|| stored.end())
+    }
+}
+
+/// The fingerprint of a key's block.
+pub(super) fn block_of(key: Fingerprint, time: Time) -> u64 {
+    const BLOCK: u64 = 0xd6e8_feb8_6659_fd93;
+    fingerprint(key, time) ^ BLOCK
+}
+
+/// What a charge's state says.
+fn look<'a>(
+    guard: &Guard<'_>,
+    charge: &'a Charge<'a>,
+    address: &Address,
+    moment: Moment,
+) -> Result<Work<'a>> {
+    let (part, algorithm, now) = (guard.part, charge.bucket.algorithm(), moment.now);
+    let slot = match part.find(address.bucket) {
+        Place::At(slot) => Some(slot),
+        Place::Nowhere => None,
+        Place::Broken => return Err(super::kept::corrupt()),
+    };
+    let (seen, found) = match slot {
+        Some(slot) => Kept::of(part, part.stored(slot))?.see(algorithm, now, charge.cost)?,
+        None => algorithm.see(None, now, charge.cost),
+    };
+    let admits = algorithm.admits(&seen, now, charge.cost);
+    Ok(Work { charge, slot, seen, found, admits })
+}
+
+/// Writes all of it as one step, over as many parts as it takes.
+fn write(
+    locked: &mut Locked<'_>,
+    works: &[Work<'_>],
+    all: &[Option<Written>],
+    addresses: &[Address],
+    time: Time,
+) -> Result<()> {
+    locked.join();
+    for ((work, written), address) in works.iter().zip(all).zip(addresses) {
+        let Some(Written { mut stored, freed }) = *written else { continue };
+        stored.words[0] |= space(time);
+        let guard = locked.at_mut(address);
+        match work.slot {
+            Some(slot) => guard.write(slot, stored)?,
+            None => {
+                guard.insert(address.bucket, stored)?;
+            }
+        }
+        guard.freed.blocks.extend(freed);
+    }
+    locked.close();
+    Ok(())
+}
+
+impl Locked<'_> {
+    /// Begins a step that is one for all parts.
+    pub fn join(&self) {
+        if self.0.len() > 1 {
+            self.0.iter().for_each(|guard| guard.join(&self.0[0]));
+        }
+    }
+
+    /// Closes the step: at the first part for all of them.
+    pub fn close(&mut self) {
+        let is_shared = self.0.len() > 1;
+        if is_shared {
+            self.0[0].close_all();
+        }
+        for guard in &mut self.0 {
+            guard.close();
+            if is_shared {
+                guard.leave();
+            }
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! A part of the file: states under one lock.
+//!
+//! The lock is a word: a version, and the number of who holds it. It is taken by one exchange and given
+//! back by one store, which also makes the version a new one. What has been read without it is valid when
+//! it can be taken at the version at which it was read.
+//!
+//! Whoever holds it may end at any instruction. So before a word changes, its old value goes into the
+//! part's journal; the step is whole when the journal is closed. Who finds the lock with a dead holder
+//! takes it from him, puts back what the journal says, and what follows from the rest is made anew. What
+//! that step had taken is as if nobody had asked; its answer was never told.
+
+use std::hint;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
+
+use super::arena::Block;
+use super::layout::{CONTROL_WORDS, Geometry, JOURNAL, SLOT_WORDS, UNIT_WORDS};
+use super::owner::Owners;
+use super::slot::FREE;
+use super::word::Word;
+use crate::clock::{Now, Time};
+use crate::{Error, ErrorKind, Result};
+
+/// What the words of a part's head are.
+#[derive(Clone, Copy)]
+pub(super) enum Control {
+    Lock,
+    /// The latest time that was read under it: nobody who comes later decides at an earlier one.
+    Last,
+    /// The first free slot, one more than its place; 0 for none.
+    Free,
+    Used,
+    /// How many blocks of keys there are, those that are over too.
+    Blocks,
+    Evicted,
+    /// Where the next search for something to evict begins, and how many were since all was swept.
+    Cursor,
+    SinceSweep,
+    /// How many words the journal holds; 0 when it is closed.
+    Journal,
+    /// In a step over several parts: the part at which it is closed (one more than its place) and the
+    /// version at which that was locked; there also that version, while the step is not closed.
+    Lead,
+    LeadVersion,
+    Open,
+}
+
+/// The bits of the lock that say who holds it.
+const HOLDER: u32 = 16;
+
+/// How often a held lock is looked at, at first at short intervals, before its holder is thought not to
+/// be running.
+const FIRST_SPINS: u32 = 16;
+const DOUBLINGS: u32 = 5;
+const YIELDS: u32 = 20;
+const SLEEP: Duration = Duration::from_micros(50);
+
+/// How long the same holder is waited for before somebody asks whether he lives.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+pub(super) type Slot = [Word; SLOT_WORDS];
+pub(super) type Unit = [Word; UNIT_WORDS];
+
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub index: usize,
+    pub all: &'static [Word],
+    control: &'static [Word; CONTROL_WORDS],
+    journal: &'static [[Word; 2]],
+    pub heads: &'static [Word],
+    pub slots: &'static [Slot],
+    pub marks: &'static [Word],
+    pub units: &'static [Unit],
+}
+
+/// The part while this process holds it.
+pub(super) struct Guard<'a> {
+    pub part: &'a Part,
+    version: u64,
+    own: u64,
+    written: usize,
+    /// What is free once the step is whole.
+    pub freed: Freed,
+    /// How much was given out that no chain leads to yet.
+    pub loose: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Freed {
+    pub slots: SmallVec<[usize; 2]>,
+    pub blocks: SmallVec<[Block; 2]>,
+}
+
+/// Why a lock was not had.
+pub(super) enum Unheld {
+    /// Its holder died in a step over several parts: this one must be settled first.
+    Settle(usize),
+    Failed(Error),
+}
+
+/// Whom it takes to hold a part, and to have it from a holder that died.
+#[derive(Clone, Copy)]
+pub(super) struct Holder<'a> {
+    pub own: u64,
+    pub owners: &'a Owners,
+    pub parts: &'a [Part],
+    pub timeout: Duration,
+}
+
+impl Part {
+    /// The part of that number, of a file's words; none where they are too few.
+    pub fn new(index: usize, geometry: &Geometry, words: &'static [Word]) -> Option<Self> {
+        let first = geometry.first_part() + index * geometry.part_words();
+        let all = words.get(first..first + geometry.part_words())?;
+        let (control, rest) = all.split_first_chunk()?;
+        let (journal, rest) = rest.split_at_checked(2 * JOURNAL)?;
+        let (heads, rest) = rest.split_at_checked((geometry.heads / 2).next_multiple_of(8))?;
+        let (slots, rest) = rest.split_at_checked(geometry.slots * SLOT_WORDS)?;
+        let (marks, rest) = rest.split_at_checked(geometry.marks().next_multiple_of(8))?;
+        let units = rest.get(..geometry.units() * UNIT_WORDS)?;
+        Some(Self {
+            index,
+            all,
+            control,
+            journal: journal.as_chunks().0,
+            heads: heads.get(..geometry.heads / 2)?,
+            slots: slots.as_chunks().0,
+            marks: marks.get(..geometry.marks())?,
+            units: units.as_chunks().0,
+        })
+    }
+
+    /// Makes all of it free, before anybody else sees it.
+    pub fn begin(&self) {
+        for (place, slot) in self.slots.iter().enumerate() {
+            let next = if place + 1 < self.slots.len() { place as u64 + 2 } else { 0 };
+            slot[1].set(FREE);
+            slot[3].set(next);
+        }
+        self.control(Control::Free).set(1);
+        // No version is zero: that is what a closed step says.
+        self.control(Control::Lock).set(next(0));
+    }
+
+    #[inline]
+    pub fn control(&self, which: Control) -> &'static Word {
+        &self.control[which as usize]
+    }
+
+    pub fn lock_word(&self) -> u64 {
+        self.control(Control::Lock).get_first()
+    }
+
+    pub fn evicted(&self) -> u64 {
+        self.control(Control::Evicted).get()
+    }
+
+    /// The version, while nobody holds it.
+    #[inline]
+    pub fn version(&self) -> Option<u64> {
+        let lock = self.lock_word();
+        (holder(lock) == 0).then_some(lock)
+    }
+
+    /// Whether nobody has held it since that version was read.
+    #[inline]
+    pub fn is_still(&self, version: u64) -> bool {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+        self.control(Control::Lock).get() == version
+    }
+
+    /// The lock, where nobody has held it since that version was read.
+    #[inline]
+    pub fn lock_at(&self, version: u64, own: u64) -> Option<Guard<'_>> {
+        self.control(Control::Lock).exchange(version, version | own).then(|| self.guard(version, own))
+    }
+
+    #[inline]
+    fn guard(&self, version: u64, own: u64) -> Guard<'_> {
+        Guard { part: self, version, own, written: 0, freed: Freed::default(), loose: 0 }
+    }
+
+    /// The lock. Who holds no other may settle what a dead holder left over several parts.
+    pub fn lock(&self, who: Holder<'_>) -> Result<Guard<'_>> {
+        loop {
+            match self.try_lock(who) {
+                Ok(guard) => return Ok(guard),
+                Err(Unheld::Settle(lead)) => {
+                    if let Some(lead) = who.parts.get(lead) {
+                        drop(lead.lock(who)?);
+                    }
+                }
+                Err(Unheld::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    #[inline]
+    pub fn try_lock(&self, who: Holder<'_>) -> std::result::Result<Guard<'_>, Unheld> {
+        match self.version().and_then(|version| self.lock_at(version, who.own)) {
+            Some(guard) => Ok(guard),
+            None => self.wait(who),
+        }
+    }
+
+    /// Waits for the holder: each time twice as long, so that he can do more than one thing before the
+    /// cache line moves here; then as one who seems not to be running; then as one who may be dead.
+    #[cold]
+    fn wait(&self, who: Holder<'_>) -> std::result::Result<Guard<'_>, Unheld> {
+        let begun = Instant::now();
+        let (mut tries, mut met) = (0, (0, begun));
+        loop {
+            let lock = self.lock_word();
+            if holder(lock) == 0 {
+                if let Some(guard) = self.lock_at(lock, who.own) {
+                    return Ok(guard);
+                }
+            } else if tries > YIELDS && met.0 == lock {
+                let now = Instant::now();
+                if now - met.1 >= PATIENCE {
+                    met.1 = now;
+                    if !who.owners.lives(holder(lock)) {
+                        if let Some(guard) = self.take_from_the_dead(lock, who)? {
+                            return Ok(guard);
+                        }
+                    } else if now - begun >= who.timeout {
+                        return Err(Unheld::Failed(stuck(who.timeout)));
+                    }
+                }
+            } else if tries >= YIELDS {
+                met = (lock, Instant::now());
+            }
+            if tries < DOUBLINGS {
+                (0..FIRST_SPINS << tries).for_each(|_| hint::spin_loop());
+            } else if tries < YIELDS {
+                thread::yield_now();
+            } else {
+                thread::sleep(SLEEP);
+            }
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    /// The lock of a holder that is dead, made whole; none where somebody else was first.
+    #[cold]
+    pub fn take_from_the_dead(
+        &self,
+        lock: u64,
+        who: Holder<'_>,
+    ) -> std::result::Result<Option<Guard<'_>>, Unheld> {
+        let lead = self.control(Control::Lead).get();
+        let lead = usize::try_from(lead).ok().and_then(|lead| lead.checked_sub(1));
+        let lead = lead.and_then(|lead| who.parts.get(lead)).filter(|lead| lead.index != self.index);
+        let mut is_whole = false;
+        if let Some(lead) = lead {
+            if lead.control(Control::Open).get_first() == self.control(Control::LeadVersion).get() {
+                return Err(Unheld::Settle(lead.index));
+            }
+            is_whole = true;
+        }
+        let version = next(lock);
+        if !self.control(Control::Lock).exchange(lock, version | who.own) {
+            return Ok(None);
+        }
+        let mut guard = self.guard(version, who.own);
+        if is_whole {
+            self.control(Control::Journal).set(0);
+        }
+        guard.recover(who);
+        Ok(Some(guard))
+    }
+}
+
+impl Guard<'_> {
+    /// The time to decide at: what was read, but under one lock never earlier than before.
+    #[inline]
+    pub fn time(&self, time: Time, read: Now) -> Now {
+        if time.given().is_some() {
+            return read;
+        }
+        let last = self.part.control(Control::Last);
+        let known = last.get();
+        if read.steady > known {
+            last.set(read.steady);
+        }
+        at_least(read, known)
+    }
+
+    /// Changes a word as a part of this step.
+    pub fn put(&mut self, word: &Word, value: u64) -> Result<()> {
+        let old = word.get();
+        if old == value {
+            return Ok(());
+        }
+        let Some(entry) = self.part.journal.get(self.written) else {
+            return Err(Error::unsupported(format!("a step that changes more than {JOURNAL} words")));
+        };
+        entry[0].set(self.place(word));
+        entry[1].set(old);
+        self.written += 1;
+        self.part.control(Control::Journal).set(self.written as u64);
+        word.set(value);
+        Ok(())
+    }
+
+    fn place(&self, word: &Word) -> u64 {
+        let first = self.part.all.as_ptr();
+        ((std::ptr::from_ref(word) as usize).wrapping_sub(first as usize) / size_of::<Word>()) as u64
+    }
+
+    /// Closes the step: now it has happened.
+    #[inline]
+    pub fn close(&mut self) {
+        if self.written > 0 {
+            self.part.control(Control::Journal).set(0);
+            self.written = 0;
+        }
+        self.loose = 0;
+        let Freed { slots, blocks } = &mut self.freed;
+        if !slots.is_empty() || !blocks.is_empty() {
+            slots.drain(..).for_each(|slot| self.part.free(slot));
+            blocks.drain(..).for_each(|block| self.part.give_back(block));
+        }
+    }
+
+    /// Says that this part is one of several, and where their step is closed.
+    pub fn join(&self, lead: &Guard<'_>) {
+        if lead.part.index == self.part.index {
+            self.part.control(Control::Open).set(self.version);
+        }
+        self.part.control(Control::LeadVersion).set(lead.version);
+        self.part.control(Control::Lead).set(lead.part.index as u64 + 1);
+    }
+
+    /// Closes the step of all parts that have joined this one.
+    pub fn close_all(&self) {
+        self.part.control(Control::Open).set(0);
+    }
+
+    pub fn leave(&self) {
+        self.part.control(Control::Lead).set(0);
+    }
+
+    /// Puts back what an unfinished step of a dead holder changed, here and in the parts that had
+    /// joined.
+    fn recover(&mut self, who: Holder<'_>) {
+        let open = self.part.control(Control::Open).get();
+        let is_lead = self.part.control(Control::Lead).get() == self.part.index as u64 + 1;
+        if is_lead && open != 0 {
+            for other in who.parts.iter().filter(|other| other.index != self.part.index) {
+                let lock = other.control(Control::Lock).get_first();
+                if other.control(Control::Lead).get() == self.part.index as u64 + 1
+                    && other.control(Control::LeadVersion).get() == open
+                    && holder(lock) != 0
+                    && other.control(Control::Lock).exchange(lock, next(lock) | self.own)
+                {
+                    let mut guard = other.guard(next(lock), self.own);
+                    guard.put_back();
+                    guard.leave();
+                }
+            }
+        }
+        self.put_back();
+        self.close_all();
+        self.leave();
+    }
+
+    /// Puts back what the journal says, the latest first, and makes anew what follows from the rest.
+    fn put_back(&mut self) {
+        let journal = self.part.control(Control::Journal);
+        let written = usize::try_from(journal.get()).unwrap_or(JOURNAL).min(JOURNAL);
+        for [place, old] in self.part.journal[..written].iter().rev() {
+            let place = usize::try_from(place.get()).ok();
+            // The head of the part is not of the journal's.
+            let place = place.filter(|&place| place >= CONTROL_WORDS + 2 * JOURNAL);
+            if let Some(word) = place.and_then(|place| self.part.all.get(place)) {
+                word.set(old.get());
+            }
+        }
+        journal.set(0);
+        self.written = 0;
+        self.part.make_anew();
+        self.loose = 0;
+        self.freed = Freed::default();
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.written > 0 || self.loose > 0 {
+            self.put_back();
+        }
+        self.part.control(Control::Lock).set(next(self.version));
+    }
+}
+
+#[inline]
+pub(super) fn holder(lock: u64) -> u64 {
+    lock & ((1 << HOLDER) - 1)
+}
+
+/// The next version, held by nobody.
+#[inline]
+fn next(lock: u64) -> u64 {
+    ((lock >> HOLDER) + 1) << HOLDER
+}
+
+/// What is read may be anything: a time beyond the domain is none.
+#[inline]
+pub(super) fn at_least(read: Now, last: u64) -> Now {
+    if last > crate::clock::MAX_TIME_US { read } else { read.at_least(last) }
+}
+
+fn stuck(timeout: Duration) -> Error {
+    Error::new(
+        ErrorKind::StoreTimeout,
+        format!(
+            "a process that is stopped holds this key's part of the shared-memory store, for {timeout:?} or longer: \
+             it must go on, or end"
+        ),
+    )
+}

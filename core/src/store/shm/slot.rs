@@ -1,0 +1,320 @@
+//! Slots: a state and the fingerprint of its limit and key, four words, in chains by fingerprint.
+//!
+//! A new state lies in a slot that nobody sees, until one word, a link, makes it part of its chain;
+//! another takes it out. The words: the fingerprint; the kind of the state with its instant; its numbers; the
+//! next of the chain, with what a list counts.
+
+use super::part::{Control, Guard, Part, Slot};
+use super::word::Word;
+use crate::Result;
+use crate::algorithm::State;
+use crate::clock::{MAX_TIME_US, Now, Time};
+use crate::store::bucket::Fingerprint;
+
+/// The kinds of a slot beyond those of a [`State`] of few numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Small,
+    Log,
+    Buckets,
+    Leases,
+    Block,
+}
+
+const KIND: u32 = 60;
+
+/// The first word of a slot that is free.
+pub(super) const FREE: u64 = 7 << KIND;
+
+/// Where a clock was given: such states have a space of their own.
+const GIVEN: u64 = 1 << 63;
+
+/// What a slot says, besides whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub words: [u64; 2],
+    /// What a list counts.
+    pub total: u32,
+}
+
+/// Whose next one: the first of a chain, or that of a slot.
+#[derive(Clone, Copy)]
+pub(super) enum Link {
+    Head(usize),
+    Slot(usize),
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    At(usize),
+    Nowhere,
+    /// The chain leads out of the part, or round in it.
+    Broken,
+}
+
+impl Kind {
+    pub fn of(words: [u64; 2]) -> Option<Self> {
+        Some(match (words[0] & !GIVEN) >> KIND {
+            0..=2 => Self::Small,
+            3 => Self::Log,
+            4 => Self::Buckets,
+            5 => Self::Leases,
+            6 => Self::Block,
+            _ => return None,
+        })
+    }
+
+    /// The first word of a state of this kind that is no state of few numbers.
+    pub fn word(self, instant: u64) -> u64 {
+        (2 + self as u64) << KIND | instant.min(MAX_TIME_US << 1)
+    }
+}
+
+impl Stored {
+    /// A state of few numbers; none for another.
+    #[inline]
+    pub fn small(self) -> Option<State> {
+        match Kind::of(self.words)? {
+            Kind::Small => Some(State::from_words([self.words[0] & !GIVEN & !(0x7f << 53), self.words[1]])),
+            _ => None,
+        }
+    }
+
+    pub fn is_given(self) -> bool {
+        self.words[0] & GIVEN != 0
+    }
+
+    /// When it says nothing any more.
+    pub fn end(self) -> u64 {
+        match self.small() {
+            Some(state) => state.end(),
+            None => self.words[0] & ((1 << 53) - 1),
+        }
+    }
+
+    pub fn is_spent(self, now: Now) -> bool {
+        self.end() <= now.steady.min(now.wall)
+    }
+
+    /// As [`State::debt`]; of a block, which is nobody's to forget, more than any.
+    pub fn debt(self, now: Now) -> u128 {
+        match (self.small(), Kind::of(self.words)) {
+            (Some(state), _) => state.debt(now),
+            (_, Some(Kind::Block)) => u128::MAX,
+            _ => u128::from(self.end().saturating_sub(now.steady)) * u128::from(self.total),
+        }
+    }
+}
+
+/// The fingerprint of a key's limit, in the space of such times.
+#[inline]
+pub(super) fn fingerprint(fingerprint: Fingerprint, time: Time) -> u64 {
+    const GIVEN_TIME: u64 = 0x9e37_79b9_7f4a_7c15;
+    if time.given().is_some() { fingerprint.low ^ GIVEN_TIME } else { fingerprint.low }
+}
+
+/// The bit of a state in the space of such times.
+#[inline]
+pub(super) fn space(time: Time) -> u64 {
+    if time.given().is_some() { GIVEN } else { 0 }
+}
+
+impl Part {
+    /// The chain that a fingerprint names.
+    #[inline]
+    fn home(&self, fingerprint: u64) -> usize {
+        ((u128::from(fingerprint) * (2 * self.heads.len()) as u128) >> 64) as usize
+    }
+
+    /// The place of the next one, one more than its number; 0 for none.
+    #[inline]
+    pub fn next(&self, link: Link) -> usize {
+        let (word, shift) = self.link(link);
+        ((word.get() >> shift) & 0xffff_ffff) as usize
+    }
+
+    #[inline]
+    fn link(&self, link: Link) -> (&'static Word, u32) {
+        match link {
+            Link::Head(head) => (&self.heads[head / 2], (head as u32 % 2) * 32),
+            Link::Slot(slot) => (&self.slots[slot][3], 0),
+        }
+    }
+
+    /// The word of a link when it leads to another place.
+    fn led(&self, link: Link, next: usize) -> (&'static Word, u64) {
+        let (word, shift) = self.link(link);
+        (word, word.get() & !(0xffff_ffff << shift) | (next as u64) << shift)
+    }
+
+    #[inline]
+    pub fn find(&self, fingerprint: u64) -> Place {
+        self.find_link(fingerprint).0
+    }
+
+    #[inline]
+    fn find_link(&self, fingerprint: u64) -> (Place, Link) {
+        let mut link = Link::Head(self.home(fingerprint));
+        for _ in 0..=self.slots.len() {
+            let next = self.next(link);
+            if next == 0 {
+                return (Place::Nowhere, link);
+            }
+            let Some(slot) = self.slots.get(next - 1) else { break };
+            if slot[0].get() == fingerprint {
+                return (Place::At(next - 1), link);
+            }
+            link = Link::Slot(next - 1);
+        }
+        (Place::Broken, link)
+    }
+
+    #[inline]
+    pub fn stored(&self, slot: usize) -> Stored {
+        let slot: &Slot = &self.slots[slot];
+        Stored { words: [slot[1].get(), slot[2].get()], total: (slot[3].get() >> 32) as u32 }
+    }
+
+    /// Gives a slot back that no chain leads to.
+    pub fn free(&self, slot: usize) {
+        let free = self.control(Control::Free);
+        self.slots[slot][1].set(FREE);
+        self.slots[slot][3].set(free.get());
+        free.set(slot as u64 + 1);
+        let used = self.control(Control::Used);
+        used.set(used.get().saturating_sub(1));
+    }
+
+    /// Takes what lies in a slot out of its chain and gives the slot back, as a step of its own: one word.
+    pub fn forget(&self, slot: usize) {
+        let stored = self.stored(slot);
+        let (Place::At(found), link) = self.find_link(self.slots[slot][0].get()) else { return };
+        if found != slot {
+            return;
+        }
+        let (word, led) = self.led(link, self.next(Link::Slot(slot)));
+        word.set(led);
+        self.let_go(stored);
+        self.free(slot);
+    }
+
+    /// What goes with a slot that is given up.
+    fn let_go(&self, stored: Stored) {
+        if Kind::of(stored.words) == Some(Kind::Block) {
+            let blocks = self.control(Control::Blocks);
+            blocks.set(blocks.get().saturating_sub(1));
+        } else if let Some(block) = self.block_of(stored) {
+            self.give_back(block);
+        }
+    }
+
+    pub fn used(&self) -> usize {
+        usize::try_from(self.control(Control::Used).get()).unwrap_or(usize::MAX).min(self.slots.len())
+    }
+
+    /// Makes all of it anew that follows from the chains: what is free, and the counts. What leads
+    /// nowhere, or contradicts itself, is cut off.
+    pub fn make_anew(&self) {
+        let mut is_used = vec![false; self.slots.len()];
+        let (mut used, mut blocks) = (0, 0);
+        self.marks.iter().for_each(|mark| mark.set(0));
+        for head in 0..2 * self.heads.len() {
+            let mut link = Link::Head(head);
+            loop {
+                let next = self.next(link);
+                let Some(slot) = next.checked_sub(1) else { break };
+                if is_used.get(slot).is_none_or(|&is_used| is_used) {
+                    let (word, led) = self.led(link, 0);
+                    word.set(led);
+                    break;
+                }
+                let stored = self.stored(slot);
+                let block = self.block_of(stored);
+                let is_sound = self.home(self.slots[slot][0].get()) == head
+                    && match Kind::of(stored.words) {
+                        Some(Kind::Small) => true,
+                        Some(Kind::Block) => {
+                            blocks += 1;
+                            true
+                        }
+                        Some(_) => block.is_some_and(|block| self.take(block)),
+                        None => false,
+                    };
+                if is_sound {
+                    is_used[slot] = true;
+                    used += 1;
+                    link = Link::Slot(slot);
+                } else {
+                    let (word, led) = self.led(link, self.next(Link::Slot(slot)));
+                    word.set(led);
+                }
+            }
+        }
+        let mut free = 0;
+        for slot in (0..self.slots.len()).rev().filter(|&slot| !is_used[slot]) {
+            self.slots[slot][1].set(FREE);
+            self.slots[slot][3].set(free);
+            free = slot as u64 + 1;
+        }
+        self.control(Control::Free).set(free);
+        self.control(Control::Used).set(used);
+        self.control(Control::Blocks).set(blocks);
+    }
+}
+
+impl Guard<'_> {
+    /// Writes what a slot says.
+    #[inline]
+    pub fn write(&mut self, slot: usize, stored: Stored) -> Result<()> {
+        let part = self.part;
+        let words: &Slot = &part.slots[slot];
+        self.put(&words[1], stored.words[0])?;
+        self.put(&words[2], stored.words[1])?;
+        let last = words[3].get();
+        self.put(&words[3], last & 0xffff_ffff | u64::from(stored.total) << 32)
+    }
+
+    /// Adds what is not there yet, into a free slot; false when there is none.
+    pub fn insert(&mut self, fingerprint: u64, stored: Stored) -> Result<bool> {
+        let part = self.part;
+        let free = part.control(Control::Free);
+        let Some(slot) = usize::try_from(free.get()).ok().and_then(|free| free.checked_sub(1)) else {
+            return Ok(false);
+        };
+        let Some(words) = part.slots.get(slot) else { return Ok(false) };
+        // Nobody finds this slot before the last of these.
+        self.loose += 1;
+        free.set(words[3].get() & 0xffff_ffff);
+        let used = part.control(Control::Used);
+        used.set(used.get() + 1);
+        let head = Link::Head(part.home(fingerprint));
+        words[0].set(fingerprint);
+        words[1].set(stored.words[0]);
+        words[2].set(stored.words[1]);
+        words[3].set(part.next(head) as u64 | u64::from(stored.total) << 32);
+        if Kind::of(stored.words) == Some(Kind::Block) {
+            let blocks = part.control(Control::Blocks);
+            blocks.set(blocks.get() + 1);
+        }
+        let (word, led) = part.led(head, slot + 1);
+        self.put(word, led)?;
+        Ok(true)
+    }
+
+    /// Takes out what is there for a fingerprint; true when something was.
+    pub fn remove(&mut self, fingerprint: u64) -> Result<bool> {
+        let part = self.part;
+        let (Place::At(slot), link) = part.find_link(fingerprint) else { return Ok(false) };
+        let stored = part.stored(slot);
+        let (word, led) = part.led(link, part.next(Link::Slot(slot)));
+        self.put(word, led)?;
+        self.freed.slots.push(slot);
+        if Kind::of(stored.words) == Some(Kind::Block) {
+            let blocks = part.control(Control::Blocks);
+            blocks.set(blocks.get().saturating_sub(1));
+            self.loose += 1;
+        }
+        self.freed.blocks.extend(part.block_of(stored));
+        Ok(true)
+    }
+}
