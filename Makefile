@@ -18,8 +18,8 @@ help: ## this list
 setup: ## install what is missing on this machine
 	@scripts/setup.sh
 
-demo: setup ## a Flask app and an Express app draw from the same bucket, before your eyes
-	@scripts/demo.sh
+demo: setup ## a Flask app and an Express app draw from the same bucket, before your eyes; STORE=redis for one on a Redis
+	@STORE=$(STORE) scripts/demo.sh
 
 test: setup ## everything, in every language; STEPS="lint core" runs only those whose name begins so
 	@$(PYTHON) scripts/test.py $(STEPS)

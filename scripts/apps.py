@@ -61,6 +61,22 @@ def node_app(name: str, store: str, limits: str, folder: Path | None = None) -> 
         yield app
 
 
+def c_program(source: Path, folder: Path) -> Path:
+    """Builds a program of one file in that folder, against the installed library."""
+    library = INSTALLED / "c/usr/local/lib"
+    flags = subprocess.run(
+        ["pkg-config", "--define-prefix", "--cflags", "--libs", "mirab"],
+        env={**os.environ, "PKG_CONFIG_PATH": str(library / "pkgconfig")},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    program = folder / source.stem
+    compiler = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread", f"-Wl,-rpath,{library}"]
+    subprocess.run([*compiler, str(source), "-o", str(program), *flags], check=True)
+    return program
+
+
 @contextmanager
 def _running(name: str, command: list[str], folder: Path, store: str, limits: str) -> Iterator[App]:
     # What is shown and tested is the shared bucket: without it there is no answer.

@@ -1,5 +1,7 @@
 """The demo: three users hurry through a Flask app and an Express app that share one bucket a user.
 
+The buckets are in shared memory, without a server; with `--store redis` they are in the Redis of MIRAB_TEST_REDIS.
+
 Prints who was accepted where, and beside it what two limiters that know nothing of each other would have let
 through. Fails when any answer is not what an exact bucket could have given at the measured time.
 """
@@ -13,9 +15,10 @@ import signal
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from apps import App, flask_app, node_app
+from apps import App, flask_app, node_app, shared_memory
 from exact_bucket import Answer, ExactBucket, Impossible, simulate
 
 CAPACITY, INTERVAL_US = 5, 1_000_000
@@ -37,6 +40,7 @@ class User:
 
     name: str
     apps: list[App]
+    clock: int
     asked: list[App] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     trouble: Exception | None = None
@@ -51,12 +55,11 @@ class User:
             self.trouble = trouble
 
     def _ask(self, app: App) -> Answer:
-        # The wall clock, since that is the one that Redis decides by.
-        sent = time.time_ns() // 1000
+        sent = time.clock_gettime_ns(self.clock) // 1000
         connection = http.client.HTTPConnection(app.host, app.port, timeout=20)
         connection.request("GET", "/", headers={"x-user-id": self.name, "Connection": "close"})
         status = connection.getresponse().status
-        received = time.time_ns() // 1000
+        received = time.clock_gettime_ns(self.clock) // 1000
         connection.close()
         if status not in (200, 429):
             raise RuntimeError(f"{TITLES[app.name]} answered {self.name} with status {status}, not with 200 or 429")
@@ -123,12 +126,17 @@ def print_round(users: list[User], since: int) -> None:
 
 
 def play(store: str) -> int:
-    shown = store.split("?")[0]
-    print(paint("1", f"\nOne bucket a user: capacity {CAPACITY}, one token a second, kept in {shown}\n"))
+    shown, kind = store.split("?")[0], store.split(":")[0]
+    print(paint("1", f"\nOne bucket a user: capacity {CAPACITY}, one token a second, kept in {shown}"))
+    if kind == "shm":
+        print("Both apps map that memory: no server is needed.")
+    print()
     with flask_app(store, LIMITS, workers=2) as flask, node_app("express_app", store, LIMITS) as express:
         for app, how in ((flask, "gunicorn, 2 workers"), (express, "node")):
             print(f"  {TITLES[app.name]:<9} http://{app.host}:{app.port}  ({how})")
-        users = [User(name, [flask, express]) for name in USERS]
+        # The clock that decides: Redis asks the wall clock; in this machine's memory a bucket goes by the boot clock.
+        clock = time.CLOCK_BOOTTIME if kind in ("shm", "memory") else time.CLOCK_REALTIME
+        users = [User(name, [flask, express], clock) for name in USERS]
 
         print(paint("1", f"\nEach user sends {RUSH} requests in a hurry, to Flask and Express in turn\n"))
         all_send(users, RUSH)
@@ -150,16 +158,17 @@ def play(store: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Flask and Express draw from the same bucket.")
-    parser.add_argument("--store", help="a store that both apps can reach (default: the Redis of MIRAB_TEST_REDIS)")
+    parser.add_argument("--store", help="a store that both apps can reach (default: one in shared memory)")
     store = parser.parse_args().store
-    if store is None:
+    if store == "redis":
         if "MIRAB_TEST_REDIS" not in os.environ:
-            parser.error("no store: give --store URI, or run scripts/with-redis.sh python scripts/demo.py")
+            parser.error("no Redis: run scripts/with-redis.sh python scripts/demo.py --store redis")
         store = os.environ["MIRAB_TEST_REDIS"] + "?timeout_ms=5000"
     sys.stdout.reconfigure(line_buffering=True)  # also for who reads along through a pipe
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        return play(store)
+        with nullcontext(store) if store else shared_memory("demo") as chosen:
+            return play(chosen)
     except (RuntimeError, OSError, http.client.HTTPException) as trouble:
         print(paint("1;31", f"demo: {trouble}"), file=sys.stderr)
         return 1

@@ -3,9 +3,10 @@
  *
  *     taps USER [LITRES]
  *
- * Everybody has a tank of 5 litres that refills 1 litre a second. MIRAB_STORE says where the tanks stand:
- * with a Redis, all programs on it share them, whatever their language; without one they last as long as this
- * program. Exits with 0 when the water flows, 1 when it does not, and 2 when nobody could decide.
+ * Everybody has a tank of 5 litres that refills 1 litre a second. MIRAB_STORE says where the tanks stand: all
+ * programs that name the same place share them, whatever their language. Unless told otherwise they stand in shared
+ * memory, where the other examples have theirs: flask_app, express_app and node_http. Exits with 0 when the water
+ * flows, 1 when it does not, and 2 when nobody could decide.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -65,7 +66,7 @@ int main(int argc, char **argv) {
 
     mirab_error error;
     mirab_limiter *limiter;
-    if (mirab_limiter_new(LIMIT, store != NULL ? store : "memory:", NULL, &error, &limiter) != MIRAB_OK)
+    if (mirab_limiter_new(LIMIT, store != NULL ? store : "shm:examples", NULL, &error, &limiter) != MIRAB_OK)
         return undecided(&error);
 
     mirab_decision decision;

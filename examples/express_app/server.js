@@ -4,7 +4,7 @@ const { createApp } = require('./app.js')
 
 const app = createApp({
   limits: process.env.MIRAB_LIMITS || '1/second burst 5',
-  store: process.env.MIRAB_STORE || 'memory:',
+  store: process.env.MIRAB_STORE || 'shm:examples',
   onStoreFailure: process.env.MIRAB_ON_STORE_FAILURE || 'local'
 })
 

@@ -1,7 +1,7 @@
 """A Flask app that gives each user a bucket and shows its state in every answer.
 
 MIRAB_STORE says where the buckets live, MIRAB_LIMITS how large they are. Apps that name the same two share their
-buckets, whatever language they are written in.
+buckets, whatever language they are written in. Unless told otherwise, all of this machine do: no server is needed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def create_app() -> Flask:
         user,
         app=app,
         application_limits=[os.environ.get("MIRAB_LIMITS") or "1/second burst 5"],
-        storage_uri=os.environ.get("MIRAB_STORE") or "memory:",
+        storage_uri=os.environ.get("MIRAB_STORE") or "shm:examples",
         on_store_failure=os.environ.get("MIRAB_ON_STORE_FAILURE") or "local",
         strategy="token-bucket",
     )

@@ -7,7 +7,7 @@ const { rateLimit } = require('mirab/express')
 
 const limiter = rateLimit({
   limits: process.env.MIRAB_LIMITS || '1/second burst 5',
-  store: process.env.MIRAB_STORE || 'memory:',
+  store: process.env.MIRAB_STORE || 'shm:examples',
   onStoreFailure: process.env.MIRAB_ON_STORE_FAILURE || 'local',
   keyGenerator: userOf,
   handler: refuse

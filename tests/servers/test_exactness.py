@@ -31,11 +31,11 @@ async def status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     return int(answer.split(b" ", 2)[1])
 
 
-def test_exactly_ten_of_a_hundred_pass(redis_store: str) -> None:
+def test_exactly_ten_of_a_hundred_pass(store: str) -> None:
     admitted: Counter[str] = Counter()
     with (
-        flask_app(redis_store, LIMITS, workers=4) as flask,
-        node_app("express_app", redis_store, LIMITS) as express,
+        flask_app(store, LIMITS, workers=4) as flask,
+        node_app("express_app", store, LIMITS) as express,
     ):
         for repetition in range(REPETITIONS):
             seen = asyncio.run(crowd([flask, express], f"crowd-{uuid.uuid4()}"))

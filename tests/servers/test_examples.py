@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 
 import pytest
 
-from apps import App, flask_app, node_app
+from apps import EXAMPLES, App, c_program, flask_app, node_app, shared_memory
 from client import Reply, get
 
 LIMITS = "1/hour burst 5"
@@ -20,10 +23,28 @@ STARTS: dict[str, Start] = {
     "node_http": lambda store, limits: node_app("node_http", store, limits),
 }
 EVERY_APP = pytest.mark.parametrize("name", STARTS)
+DEFAULT_STORE = "shm:examples"
+
+
+@pytest.fixture
+def default_store() -> Iterator[None]:
+    """Leaves the file of the examples' own store as it was: somebody may be playing with them."""
+    before = default_files()
+    yield
+    for file in default_files() - before:
+        file.unlink()
+
+
+def default_files() -> set[Path]:
+    return set(Path("/dev/shm").glob(f"mirab-{os.getuid()}-*-{DEFAULT_STORE.removeprefix('shm:')}"))
 
 
 def somebody() -> str:
     return f"user-{uuid.uuid4()}"
+
+
+def without_store() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "MIRAB_STORE"}
 
 
 def check_accepted(reply: Reply, user: str, remaining: int) -> None:
@@ -56,9 +77,9 @@ def check_bucket(reply: Reply, remaining: int) -> None:
 
 
 @EVERY_APP
-def test_answers(name: str, redis_store: str) -> None:
+def test_answers(name: str, store: str) -> None:
     user = somebody()
-    with STARTS[name](redis_store, LIMITS) as app:
+    with STARTS[name](store, LIMITS) as app:
         for remaining in (4, 3, 2, 1, 0):
             check_accepted(get(app, user), user, remaining)
         for _ in range(3):
@@ -69,26 +90,45 @@ def test_answers(name: str, redis_store: str) -> None:
 
 @EVERY_APP
 def test_without_a_name_everybody_is_the_default_user(name: str) -> None:
-    with ExitStack() as stack:
-        # A bucket of this process: no other test has been there.
-        start = STARTS[name] if name != "flask_app" else lambda s, t: flask_app(s, t, workers=1)
-        app = stack.enter_context(start("memory:", LIMITS))
+    # Where no other test has been.
+    with shared_memory("nobody") as store, STARTS[name](store, LIMITS) as app:
         check_accepted(get(app), "default-user", 4)
         check_accepted(get(app, ""), "default-user", 3)
         check_accepted(get(app, "default-user"), "default-user", 2)
 
 
 @EVERY_APP
+@pytest.mark.usefixtures("default_store")
 def test_the_default_limits_are_one_a_second_and_a_burst_of_five(name: str) -> None:
-    start = STARTS[name] if name != "flask_app" else lambda s, t: flask_app(s, t, workers=1)
-    with start("", "") as app:
+    with STARTS[name]("", "") as app:
         first = get(app, somebody())
         assert first.status == 200
         assert first.body["bucket"]["limit"] == 5
         assert "q=5;w=5" in first.headers["RateLimit-Policy"].replace(" ", "")
 
 
-def test_the_three_apps_share_a_bucket(redis_store: str) -> None:
+@pytest.mark.usefixtures("default_store")
+def test_started_side_by_side_they_share_a_bucket() -> None:
+    user = somebody()
+    with ExitStack() as stack:
+        apps = [stack.enter_context(start("", "1/hour burst 5")) for start in STARTS.values()]
+        lefts = [get(app, user).body["bucket"]["remaining"] for app in apps]
+        assert lefts == [4, 3, 2]
+
+
+@pytest.mark.usefixtures("default_store")
+def test_the_c_program_shares_with_them(tmp_path: Path) -> None:
+    taps, user = c_program(EXAMPLES / "c_program/taps.c", tmp_path), somebody()
+    with STARTS["node_http"]("", "") as app:
+        for _ in range(5):
+            get(app, user)
+        # In five seconds it would be full again.
+        asked = subprocess.run([taps, user, "5"], env=without_store(), capture_output=True, text=True)
+    assert asked.returncode == 1, asked
+    assert "Kuting" in asked.stdout
+
+
+def test_the_three_apps_share_a_bucket(store: str) -> None:
     names = [
         somebody(),
         "quote'\"{brace}\\ %00 :1",
@@ -98,7 +138,7 @@ def test_the_three_apps_share_a_bucket(redis_store: str) -> None:
         b"\xff\xfe",
     ]
     with ExitStack() as stack:
-        apps = [stack.enter_context(start(redis_store, LIMITS)) for start in STARTS.values()]
+        apps = [stack.enter_context(start(store, LIMITS)) for start in STARTS.values()]
         for name in names:
             statuses = [get(apps[turn % 3], name).status for turn in range(9)]
             assert statuses == [200] * 5 + [429] * 4, name

@@ -35,9 +35,9 @@ def rush(limits: str, store: str, key: str, folder: Path, share: int, after: int
 
 def create_app() -> Application:
     def app(environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]) -> Iterable[bytes]:
-        asked = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
-        numbers = {name: int(asked.pop(name)) for name in ("share", "after")}
-        passed = rush(folder=Path(asked.pop("folder")), **asked, **numbers)
+        query = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
+        where = query["limits"], query["store"], query["key"], Path(query["folder"])
+        passed = rush(*where, int(query["share"]), int(query["after"]))
         start_response("200 OK", [("Content-Type", "application/json")])
         return [json.dumps({"pid": os.getpid(), "passed": passed}).encode()]
 
