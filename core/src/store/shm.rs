@@ -221,10 +221,10 @@ impl ShmStore {
 
     /// Gives back what a receipt says; the units that each of the charges gave back.
     pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
-        let (mapped, _) = self.mapped(time);
+        let (mapped, read) = self.mapped(time);
         let addresses = mapped.addresses(refund.charges, time);
         let mut locked = self.lock(mapped, &addresses)?;
-        let moment = locked.moment(mapped, time);
+        let moment = locked.moment(mapped, time, read);
         let own: SmallVec<[usize; 4]> = addresses
             .iter()
             .filter_map(|address| match locked.at(address).part.find(address.bucket) {
@@ -232,7 +232,7 @@ impl ShmStore {
                 _ => None,
             })
             .collect();
-        let need = Need { moment, debt: u128::MAX, own: &own, refuses_when_full: self.refuses_when_full() };
+        let need = Need { moment, debt: u128::MAX, own: &own, refuses: self.refuses_when_full() };
         let mut all: SmallVec<[Option<(usize, kept::Written)>; 4]> = SmallVec::new();
         let mut given = Given::new();
         for (charge, address) in refund.charges.iter().zip(&addresses) {
@@ -250,11 +250,8 @@ impl ShmStore {
         }
         locked.join();
         for (written, address) in all.into_iter().zip(&addresses) {
-            let Some((slot, kept::Written { mut stored, freed })) = written else { continue };
-            stored.words[0] |= space(time);
-            let guard = locked.at_mut(address);
-            guard.write(slot, stored)?;
-            guard.freed.blocks.extend(freed);
+            let Some((slot, written)) = written else { continue };
+            locked.at_mut(address).keep((Some(slot), address.bucket), written, time)?;
         }
         locked.close();
         Ok(given)
@@ -275,12 +272,12 @@ impl ShmStore {
     }
 
     pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
-        let (mapped, _) = self.mapped(time);
+        let (mapped, read) = self.mapped(time);
         let key = mapped.key(key);
         let at = block_of(key, time);
         let mut locked =
             self.lock(mapped, &[decide::Address { part: mapped.part_index(key), key, bucket: at }])?;
-        let moment = locked.moment(mapped, time);
+        let moment = locked.moment(mapped, time, read);
         let stored =
             Stored { words: [Kind::Block.word(moment.now.steady + for_us) | space(time), 0], total: 0 };
         let guard = &mut locked.0[0];
@@ -288,7 +285,7 @@ impl ShmStore {
             Place::At(slot) => guard.write(slot, stored)?,
             _ => {
                 let own = [];
-                let need = Need { moment, debt: BLOCK_DEBT, own: &own, refuses_when_full: false };
+                let need = Need { moment, debt: BLOCK_DEBT, own: &own, refuses: false };
                 if !guard.make_room(1, need)? || !guard.insert(at, stored)? {
                     return Err(Error::new(
                         ErrorKind::StoreFull,

@@ -6,13 +6,13 @@
 use smallvec::SmallVec;
 
 use super::ShmStore;
-use super::kept::{Change, Kept, Written};
+use super::kept::{Change, Looked, Written};
 use super::mapped::Mapped;
 use super::part::{Control, Guard, Unheld};
 use super::room::{Moment, Need};
-use super::slot::{Kind, Place, fingerprint, space};
-use crate::algorithm::{Found, Seen};
-use crate::clock::Time;
+use super::slot::{Kind, Place, fingerprint};
+use crate::algorithm::{Algorithm, Found, Seen};
+use crate::clock::{Now, Time};
 use crate::store::bucket::Fingerprint;
 use crate::store::charge::{self, Charge, Group, Mode, Outcome, Outcomes};
 use crate::{Error, Result};
@@ -35,10 +35,7 @@ pub(super) struct Locked<'a>(pub SmallVec<[Guard<'a>; 1]>);
 /// A charge of a group, and what its state said.
 struct Work<'a> {
     charge: &'a Charge<'a>,
-    slot: Option<usize>,
-    seen: Seen,
-    found: Found,
-    admits: bool,
+    looked: Looked,
 }
 
 impl ShmStore {
@@ -47,27 +44,26 @@ impl ShmStore {
     }
 
     fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
-        let (mapped, _) = self.mapped(time);
+        let (mapped, read) = self.mapped(time);
         let addresses = mapped.addresses(&group.charges, time);
         let mut locked = self.lock(mapped, &addresses)?;
-        self.decide_locked(mapped, &mut locked, &group.charges, &addresses, mode, time)
+        let moment = locked.moment(mapped, time, read);
+        self.decide_locked(&mut locked, &group.charges, &addresses, mode, moment)
     }
 
     /// Decides charges whose parts are held.
     pub(super) fn decide_locked(
         &self,
-        mapped: &Mapped,
         locked: &mut Locked<'_>,
         charges: &[Charge<'_>],
         addresses: &[Address],
         mode: Mode,
-        time: Time,
+        moment: Moment<'_>,
     ) -> Result<Outcome> {
         if charges.len() > MOST_CHARGES {
             let count = charges.len();
             return Err(Error::unsupported(format!("{count} charges in one step: at most {MOST_CHARGES}")));
         }
-        let moment = locked.moment(mapped, time);
         let now = moment.now;
         let lease = charge::lease(charges, mode);
         if mode != Mode::Charge
@@ -76,14 +72,19 @@ impl ShmStore {
             return Ok(Outcome::blocked(now, end, lease));
         }
 
-        let works = charges.iter().zip(addresses).map(|(charge, at)| look(locked.at(at), charge, at, moment));
+        let works = charges.iter().zip(addresses).map(|(charge, address)| {
+            let (part, algorithm) = (locked.at(address).part, charge.bucket.algorithm());
+            Looked::new(part, address.bucket, algorithm, now, charge.cost)
+                .map(|looked| Work { charge, looked })
+        });
         let mut works = works.collect::<Result<SmallVec<[Work<'_>; 4]>>>()?;
-        let admitted = works.iter().all(|work| work.admits);
-        let own: SmallVec<[usize; 4]> = works.iter().filter_map(|work| work.slot).collect();
+        let admitted = works.iter().all(|work| work.looked.admits);
+        let own: SmallVec<[usize; 4]> = works.iter().filter_map(|work| work.looked.slot).collect();
 
         let mut all: SmallVec<[Option<Written>; 4]> = SmallVec::new();
         for (work, address) in works.iter_mut().zip(addresses) {
-            let (charge, algorithm) = (work.charge, work.charge.bucket.algorithm());
+            let Work { charge, looked: work } = work;
+            let algorithm = charge.bucket.algorithm();
             let taken = match mode {
                 Mode::Charge => algorithm.room(&work.seen, now, charge.cost),
                 Mode::Acquire if admitted => charge.cost,
@@ -97,16 +98,16 @@ impl ShmStore {
                 work.seen = algorithm.charged(work.seen, now, taken);
             }
             let guard = locked.at_mut(address);
-            let kept = work.slot.map(|slot| Kept::of(guard.part, guard.part.stored(slot))).transpose()?;
-            let measure = algorithm.measure(&work.seen, now);
-            let debt = u128::from(measure.reset_after) * u128::from(measure.used.max(1));
-            let need = Need { moment, debt, own: &own, refuses_when_full: self.refuses_when_full() };
+            let debt = debt(algorithm, &work.seen, now);
+            let need = Need { moment, debt, own: &own, refuses: self.refuses_when_full() };
             let change = Change { seen: work.seen, found: work.found, now, taken, lease };
-            all.push(change.written(guard, algorithm, kept, need)?);
+            all.push(change.written(guard, algorithm, work.kept.take(), need)?);
         }
-        self.make_room(locked, &works, &mut all, addresses, (moment, &own))?;
-        write(locked, &works, &all, addresses, time)?;
-        let seen = works.into_iter().map(|work| work.seen).collect();
+        if all.iter().any(Option::is_some) {
+            self.make_room(locked, &works, &mut all, addresses, (moment, &own))?;
+            write(locked, &works, all, addresses, moment.time)?;
+        }
+        let seen = works.into_iter().map(|work| work.looked.seen).collect();
         Ok(Outcome { admitted, now, seen, lease })
     }
 
@@ -117,24 +118,22 @@ impl ShmStore {
         works: &[Work<'_>],
         all: &mut [Option<Written>],
         addresses: &[Address],
-        (moment, own): (Moment, &[usize]),
+        (moment, own): (Moment<'_>, &[usize]),
     ) -> Result<()> {
         let mut needed: SmallVec<[(usize, usize); 4]> = SmallVec::new();
         for ((work, written), address) in works.iter().zip(all).zip(addresses) {
-            let (None, Some(new)) = (work.slot, &written) else { continue };
+            let (None, Some(new)) = (work.looked.slot, &written) else { continue };
             let place = needed.iter().position(|&(part, _)| part == address.part).unwrap_or_else(|| {
                 needed.push((address.part, 0));
                 needed.len() - 1
             });
             let debt = new.stored.debt(moment.now);
-            let need = Need { moment, debt, own, refuses_when_full: self.refuses_when_full() };
+            let need = Need { moment, debt, own, refuses: self.refuses_when_full() };
             let guard = locked.at_mut(address);
             if guard.make_room(needed[place].1 + 1, need)? {
                 needed[place].1 += 1;
-            } else if let Some(new) = written.take()
-                && let Some(block) = guard.part.block_of(new.stored)
-            {
-                guard.untake(block);
+            } else if let Some(new) = written.take() {
+                guard.untake_all(new.stored);
             }
         }
         Ok(())
@@ -202,17 +201,17 @@ impl<'a> Locked<'a> {
     }
 
     /// The time to decide at, as of the latest of the parts.
-    pub fn moment(&self, mapped: &Mapped, time: Time) -> Moment {
-        let system = mapped.now(Time::STORE);
-        let read = if time.given().is_some() { mapped.now(time) } else { system };
+    pub fn moment<'m>(&self, mapped: &'m Mapped, time: Time, read: Now) -> Moment<'m> {
         let latest = self.0.iter().fold(read, |latest, guard| guard.time(time, latest));
-        let now = self.0.iter().fold(latest, |latest, guard| guard.time(time, latest));
-        let system = if time.given().is_some() { system } else { now };
-        Moment { time, now, system }
+        // The latest may be that of a later part.
+        let is_one = self.0.len() == 1;
+        let now =
+            if is_one { latest } else { self.0.iter().fold(latest, |now, guard| guard.time(time, now)) };
+        Moment { time, now, mapped }
     }
 
     /// Until when a key is refused.
-    fn block_end(&self, address: &Address, moment: Moment) -> Option<u64> {
+    fn block_end(&self, address: &Address, moment: Moment<'_>) -> Option<u64> {
         let part = self.at(address).part;
         if part.control(Control::Blocks).get() == 0 {
             return None;
@@ -230,47 +229,25 @@ pub(super) fn block_of(key: Fingerprint, time: Time) -> u64 {
     fingerprint(key, time) ^ BLOCK
 }
 
-/// What a charge's state says.
-fn look<'a>(
-    guard: &Guard<'_>,
-    charge: &'a Charge<'a>,
-    address: &Address,
-    moment: Moment,
-) -> Result<Work<'a>> {
-    let (part, algorithm, now) = (guard.part, charge.bucket.algorithm(), moment.now);
-    let slot = match part.find(address.bucket) {
-        Place::At(slot) => Some(slot),
-        Place::Nowhere => None,
-        Place::Broken => return Err(super::kept::corrupt()),
-    };
-    let (seen, found) = match slot {
-        Some(slot) => Kept::of(part, part.stored(slot))?.see(algorithm, now, charge.cost)?,
-        None => algorithm.see(None, now, charge.cost),
-    };
-    let admits = algorithm.admits(&seen, now, charge.cost);
-    Ok(Work { charge, slot, seen, found, admits })
+/// How much what was seen owes.
+pub(super) fn debt(algorithm: &Algorithm, seen: &Seen, now: Now) -> u128 {
+    let measure = algorithm.measure(seen, now);
+    u128::from(measure.reset_after) * u128::from(measure.used.max(1))
 }
 
 /// Writes all of it as one step, over as many parts as it takes.
 fn write(
     locked: &mut Locked<'_>,
     works: &[Work<'_>],
-    all: &[Option<Written>],
+    all: SmallVec<[Option<Written>; 4]>,
     addresses: &[Address],
     time: Time,
 ) -> Result<()> {
     locked.join();
     for ((work, written), address) in works.iter().zip(all).zip(addresses) {
-        let Some(Written { mut stored, freed }) = *written else { continue };
-        stored.words[0] |= space(time);
-        let guard = locked.at_mut(address);
-        match work.slot {
-            Some(slot) => guard.write(slot, stored)?,
-            None => {
-                guard.insert(address.bucket, stored)?;
-            }
+        if let Some(written) = written {
+            locked.at_mut(address).keep((work.looked.slot, address.bucket), written, time)?;
         }
-        guard.freed.blocks.extend(freed);
     }
     locked.close();
     Ok(())

@@ -3,24 +3,34 @@
 use super::arena::{Block, Item, Ring, block_word};
 use super::part::{Guard, Part};
 use super::room::Need;
-use super::slot::{Kind, Stored};
+use super::slot::{Kind, Place, Stored, space};
 use crate::algorithm::concurrency::{Lease, Leases};
 use crate::algorithm::list::List;
 use crate::algorithm::sliding_buckets::Buckets;
 use crate::algorithm::sliding_log::{Entry, Log};
 use crate::algorithm::{Algorithm, Found, Seen, State};
-use crate::clock::Now;
+use crate::clock::{Now, Time};
 use crate::receipt::{Lease as LeaseId, Receipt};
 use crate::{Error, ErrorKind, Result};
 
 pub(super) enum Kept {
     Small(State),
     Log(Log<Ring<Entry>>),
-    Buckets(Buckets, Block),
+    Buckets(Box<Buckets>, Block),
     Leases(Leases<Ring<Lease>>),
 }
 
+/// What a limit's state says.
+pub(super) struct Looked {
+    pub slot: Option<usize>,
+    pub kept: Option<Kept>,
+    pub seen: Seen,
+    pub found: Found,
+    pub admits: bool,
+}
+
 /// What is to be written, and what is free when it is.
+#[derive(Clone, Copy)]
 pub(super) struct Written {
     pub stored: Stored,
     pub freed: Option<Block>,
@@ -34,6 +44,48 @@ pub(super) struct Change {
     pub now: Now,
     pub taken: u64,
     pub lease: LeaseId,
+}
+
+impl Looked {
+    /// # Errors
+    /// `store_corrupt` for what no release has written.
+    pub fn new(part: &Part, at: u64, algorithm: &Algorithm, now: Now, cost: u64) -> Result<Self> {
+        let slot = match part.find(at) {
+            Place::At(slot) => Some(slot),
+            Place::Nowhere => None,
+            Place::Broken => return Err(corrupt()),
+        };
+        let kept = slot.map(|slot| Kept::of(part, part.stored(slot))).transpose()?;
+        let (seen, found) = match &kept {
+            Some(kept) => kept.see(algorithm, now, cost)?,
+            None => algorithm.see(None, now, cost),
+        };
+        let admits = algorithm.admits(&seen, now, cost);
+        Ok(Self { slot, kept, seen, found, admits })
+    }
+}
+
+impl Guard<'_> {
+    /// Writes a state where it is, or as a new one, for which there is a free slot.
+    pub fn keep(&mut self, (slot, at): (Option<usize>, u64), written: Written, time: Time) -> Result<()> {
+        let Written { mut stored, freed } = written;
+        stored.words[0] |= space(time);
+        match slot {
+            Some(slot) => self.write(slot, stored)?,
+            None => {
+                self.insert(at, stored)?;
+            }
+        }
+        self.freed.blocks.extend(freed);
+        Ok(())
+    }
+
+    /// Gives back what a new state took that is not to be kept.
+    pub fn untake_all(&mut self, stored: Stored) {
+        if let Some(block) = self.part.block_of(stored) {
+            self.untake(block);
+        }
+    }
 }
 
 impl Kept {
@@ -191,7 +243,7 @@ impl Change {
                 let (mut buckets, freed) = match kept {
                     Some(Kept::Buckets(buckets, block)) => (buckets, Some(block)),
                     Some(_) => return Err(corrupt()),
-                    None => (Buckets::default(), None),
+                    None => (Box::default(), None),
                 };
                 it.write(&mut buckets, steady, taken);
                 Ok(of_buckets(guard, &buckets, need)?.map(|stored| Written { stored, freed }))
@@ -216,7 +268,7 @@ pub(super) fn units_of(algorithm: &Algorithm) -> Option<u64> {
 }
 
 fn refused(need: Need<'_>) -> Result<Option<Written>> {
-    if need.refuses_when_full { Err(full()) } else { Ok(None) }
+    if need.refuses { Err(full()) } else { Ok(None) }
 }
 
 fn small(state: &State) -> Option<Stored> {
@@ -263,7 +315,8 @@ fn buckets(part: &Part, stored: Stored) -> Option<Kept> {
         Some((word.get() >> (place % 2 * 32)) as u32)
     });
     let newest = newest.get().min(crate::clock::MAX_TIME_US);
-    Some(Kept::Buckets(Buckets { newest, counts: counts.collect(), last_end: stored.end() }, block))
+    let buckets = Buckets { newest, counts: counts.collect(), last_end: stored.end() };
+    Some(Kept::Buckets(Box::new(buckets), block))
 }
 
 fn of_buckets(guard: &mut Guard<'_>, buckets: &Buckets, need: Need<'_>) -> Result<Option<Stored>> {

@@ -280,12 +280,17 @@ impl Guard<'_> {
         if time.given().is_some() {
             return read;
         }
-        let last = self.part.control(Control::Last);
-        let known = last.get();
-        if read.steady > known {
-            last.set(read.steady);
-        }
+        let known = self.part.control(Control::Last).get();
+        self.saw(time, read, known);
         at_least(read, known)
+    }
+
+    /// Remembers a time that was decided at, where `known` is the latest.
+    #[inline]
+    pub fn saw(&self, time: Time, now: Now, known: u64) {
+        if time.given().is_none() && now.steady > known {
+            self.part.control(Control::Last).set(now.steady);
+        }
     }
 
     /// Changes a word as a part of this step.

@@ -2,6 +2,7 @@
 
 use super::arena::Block;
 use super::layout::GRANULE;
+use super::mapped::Mapped;
 use super::part::{Control, Guard, Part};
 use super::slot::{Kind, Stored};
 use crate::clock::{Now, Time};
@@ -11,23 +12,24 @@ use crate::{Error, ErrorKind, Result};
 /// the chance that all of so many belong to the tenth that owes most is 10^-12.
 const SAMPLE: usize = 12;
 
-/// When something is asked, by its own clock and by the system's.
+/// When something is asked, by its own clock.
 #[derive(Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct Moment<'a> {
     pub time: Time,
     pub now: Now,
-    pub system: Now,
+    pub mapped: &'a Mapped,
 }
 
 /// Who needs room.
 #[derive(Clone, Copy)]
 pub(super) struct Need<'a> {
-    pub moment: Moment,
+    pub moment: Moment<'a>,
     /// How much the new state owes.
     pub debt: u128,
     /// The slots of the same step.
     pub own: &'a [usize],
-    pub refuses_when_full: bool,
+    /// Whether a new state gets the error `store_full` in place of another's room.
+    pub refuses: bool,
 }
 
 /// What a look at a few states found.
@@ -38,12 +40,12 @@ enum Sample {
     Least(Option<(u128, usize)>),
 }
 
-impl Moment {
+impl Moment<'_> {
     /// The time by which a state is read; none for one of another clock, which tells nothing of now.
     fn of(&self, stored: Stored) -> Option<Now> {
         match (stored.is_given(), self.time.given()) {
-            (false, _) => Some(self.system),
-            (true, Some(_)) => Some(self.now),
+            (false, None) | (true, Some(_)) => Some(self.now),
+            (false, Some(_)) => Some(self.mapped.now(Time::STORE)),
             (true, None) => None,
         }
     }
@@ -159,13 +161,13 @@ impl Guard<'_> {
         // more than a few looks each time.
         let since_sweep = part.control(Control::SinceSweep);
         since_sweep.set(since_sweep.get().saturating_add(1));
-        let is_due = need.refuses_when_full || since_sweep.get() > part.used() as u64 / 4;
+        let is_due = need.refuses || since_sweep.get() > part.used() as u64 / 4;
         if is_due && part.sweep(need) > 0 {
             return Ok(true);
         }
         let evicted = part.control(Control::Evicted);
         evicted.set(evicted.get().wrapping_add(1));
-        if need.refuses_when_full {
+        if need.refuses {
             return Err(Error::new(
                 ErrorKind::StoreFull,
                 "the shared-memory store is full: all that lies in this key's part of it is live (max_keys, \
