@@ -33,12 +33,23 @@ def rush(limits: str, store: str, key: str, folder: Path, share: int, after: int
         return passed
 
 
+def left(limits: str, store: str, key: str) -> dict[str, Any]:
+    """What stands when all have come to their end."""
+    with mirab.Limiter(limits, store, on_store_failure="raise") as limiter:
+        decision = limiter.peek(key)
+        return {"allowed": decision.allowed, "used": [standing.used for standing in decision.standings]}
+
+
 def create_app() -> Application:
     def app(environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]) -> Iterable[bytes]:
         query = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
-        where = query["limits"], query["store"], query["key"], Path(query["folder"])
-        passed = rush(*where, int(query["share"]), int(query["after"]))
+        where = query["limits"], query["store"], query["key"]
+        if environ["PATH_INFO"] == "/left":
+            answer = left(*where)
+        else:
+            passed = rush(*where, Path(query["folder"]), int(query["share"]), int(query["after"]))
+            answer = {"pid": os.getpid(), "passed": passed}
         start_response("200 OK", [("Content-Type", "application/json")])
-        return [json.dumps({"pid": os.getpid(), "passed": passed}).encode()]
+        return [json.dumps(answer).encode()]
 
     return app
