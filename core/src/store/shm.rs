@@ -5,6 +5,7 @@
 mod accounts;
 mod arena;
 mod boot;
+mod chain;
 mod decide;
 mod file;
 mod kept;
@@ -18,6 +19,7 @@ mod settings;
 mod slot;
 #[cfg(test)]
 mod turns;
+mod waiting;
 mod word;
 
 use std::collections::VecDeque;
@@ -36,11 +38,11 @@ use crate::health::{Health, News};
 use crate::limit::Limit;
 use crate::named::Named;
 use crate::{Error, ErrorKind, Result};
-use decide::block_of;
+use decide::{Address, Addresses, block_of};
 use kept::Kept;
 pub(crate) use layout::LAYOUT;
 use mapped::Mapped;
-use room::Need;
+use room::{Moment, Need};
 use settings::Settings;
 use slot::{Kind, Place, Stored, space};
 
@@ -80,44 +82,36 @@ pub(super) fn open(rest: &str) -> Result<Arc<ShmStore>> {
 }
 
 impl ShmStore {
-    /// The file, and the time by its clocks.
+    /// Looks after a decision, from time to time, whether the file is still there.
     #[inline]
-    fn mapped(&self, time: Time) -> (&'static Mapped, Now) {
-        let mapped = self.current();
-        let now = mapped.now(time);
+    fn look_for_the_file(&self, mapped: &'static Mapped, time: Time, now: Now) {
         if time.given().is_none() && mapped.is_to_be_looked_for(now) && file::is_removed(mapped.file) {
-            let mapped = self.begin_anew(mapped);
-            return (mapped, mapped.now(time));
+            self.begin_anew(mapped);
         }
-        (mapped, now)
     }
 
     #[inline]
-    fn current(&self) -> &'static Mapped {
+    fn mapped(&self) -> &'static Mapped {
         // SAFETY: it was leaked, and is never freed.
         unsafe { &*self.mapped.load(Ordering::Acquire) }
     }
 
     /// The file was removed, and others make or have made a new one: goes on there.
     #[cold]
-    fn begin_anew(&self, old: &'static Mapped) -> &'static Mapped {
+    fn begin_anew(&self, old: &'static Mapped) {
         fork::naming(|| {
-            let current = self.current();
-            if !std::ptr::eq(current, old) {
-                return current;
+            if !std::ptr::eq(self.mapped(), old) {
+                return;
             }
             let path = &self.settings.path;
             match file::open(&self.settings) {
                 Ok(new) => {
-                    let new = Box::leak(Box::new(new));
-                    self.mapped.store(new, Ordering::Release);
+                    self.mapped.store(Box::leak(Box::new(new)), Ordering::Release);
                     self.tell(&format!("the file {path:?} was removed: what it counted is gone"), true);
-                    new
                 }
                 Err(error) => {
                     let what = format!("the file {path:?} was removed, and there is no new one: {error}");
                     self.tell(&what, true);
-                    old
                 }
             }
         })
@@ -125,7 +119,7 @@ impl ShmStore {
 
     /// Says what another than the first to come asks for in vain.
     fn compare(&self, settings: &Settings) {
-        let Mapped { geometry, header, .. } = self.current();
+        let Mapped { geometry, header, .. } = self.mapped();
         let log_entries = settings.log_entries.next_power_of_two() as u64;
         for (name, asked, found) in [
             ("max_keys", settings.max_keys as u64, header.max_keys),
@@ -165,7 +159,7 @@ impl ShmStore {
     }
 
     pub fn contents(&self) -> Contents {
-        let (keys, evicted) = self.current().counts();
+        let (keys, evicted) = self.mapped().counts();
         Contents { keys, evicted }
     }
 
@@ -193,7 +187,7 @@ impl ShmStore {
     /// # Errors
     /// `unsupported` where they have not.
     pub fn check(&self, limits: &[Limit]) -> Result<()> {
-        let room = self.current().geometry.log_entries as u64;
+        let room = self.mapped().geometry.log_entries as u64;
         let mut all = 0;
         for limit in limits {
             let Some(units) = kept::units_of(limit.algorithm()) else { continue };
@@ -221,23 +215,23 @@ impl ShmStore {
 
     /// Gives back what a receipt says; the units that each of the charges gave back.
     pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
-        let (mapped, read) = self.mapped(time);
+        let mapped = self.mapped();
         let addresses = mapped.addresses(refund.charges, time);
         let mut locked = self.lock(mapped, &addresses)?;
-        let moment = locked.moment(mapped, time, read);
-        let own: SmallVec<[usize; 4]> = addresses
-            .iter()
-            .filter_map(|address| match locked.at(address).part.find(address.bucket) {
-                Place::At(slot) => Some(slot),
-                _ => None,
-            })
-            .collect();
-        let need = Need { moment, debt: u128::MAX, own: &own, refuses: self.refuses_when_full() };
+        let slots = addresses.iter().map(|address| match locked.at(address).part.find(address.bucket) {
+            Place::At(slot) => Some(slot),
+            Place::Nowhere | Place::Broken => None,
+        });
+        let slots: SmallVec<[Option<usize>; 4]> = slots.collect();
+        let own: SmallVec<[usize; 4]> = slots.iter().copied().flatten().collect();
+        let moment = Moment { time, now: mapped.now(time), mapped };
+        let who = locked.who;
+        let need = Need { moment, debt: u128::MAX, own: &own, who, refuses: self.refuses_when_full() };
         let mut all: SmallVec<[Option<(usize, kept::Written)>; 4]> = SmallVec::new();
         let mut given = Given::new();
-        for (charge, address) in refund.charges.iter().zip(&addresses) {
+        for ((charge, address), slot) in refund.charges.iter().zip(&addresses).zip(slots) {
             let guard = locked.at_mut(address);
-            let Place::At(slot) = guard.part.find(address.bucket) else {
+            let Some(slot) = slot else {
                 given.push(0);
                 all.push(None);
                 continue;
@@ -258,40 +252,36 @@ impl ShmStore {
     }
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
-        let (mapped, _) = self.mapped(time);
-        let addresses = mapped.addresses(charges, time);
+        let mapped = self.mapped();
+        let mut addresses = mapped.addresses(charges, time);
+        let blocks = addresses.iter().map(|at| Address { bucket: block_of(at.key, time), ..*at });
+        let blocks: Addresses = blocks.collect();
+        addresses.extend(blocks);
         let mut locked = self.lock(mapped, &addresses)?;
         locked.join();
         for address in &addresses {
-            let guard = locked.at_mut(address);
-            guard.remove(address.bucket)?;
-            guard.remove(block_of(address.key, time))?;
+            locked.at_mut(address).remove(address.bucket)?;
         }
         locked.close();
         Ok(())
     }
 
     pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
-        let (mapped, read) = self.mapped(time);
-        let key = mapped.key(key);
-        let at = block_of(key, time);
-        let mut locked =
-            self.lock(mapped, &[decide::Address { part: mapped.part_index(key), key, bucket: at }])?;
-        let moment = locked.moment(mapped, time, read);
-        let stored =
-            Stored { words: [Kind::Block.word(moment.now.steady + for_us) | space(time), 0], total: 0 };
-        let guard = &mut locked.0[0];
-        match guard.part.find(at) {
-            Place::At(slot) => guard.write(slot, stored)?,
-            _ => {
-                let own = [];
-                let need = Need { moment, debt: BLOCK_DEBT, own: &own, refuses: false };
-                if !guard.make_room(1, need)? || !guard.insert(at, stored)? {
-                    return Err(Error::new(
-                        ErrorKind::StoreFull,
-                        "no more keys can be blocked in this key's part of the shared-memory store (max_keys)",
-                    ));
-                }
+        let (mapped, address) = self.block_address(key, time);
+        let mut locked = self.lock(mapped, std::slice::from_ref(&address))?;
+        let moment = Moment { time, now: mapped.now(time), mapped };
+        let words = [Kind::Block.word(moment.now.steady + for_us) | space(time), 0];
+        let who = locked.who;
+        let guard = locked.at_mut(&address);
+        if let Place::At(slot) = guard.part.find(address.bucket) {
+            guard.write(slot, Stored { words, total: 0 })?;
+        } else {
+            let need = Need { moment, debt: BLOCK_DEBT, own: &[], who, refuses: false };
+            if !guard.make_room(1, need)? || !guard.insert(address.bucket, Stored { words, total: 0 })? {
+                return Err(Error::new(
+                    ErrorKind::StoreFull,
+                    "no more keys can be blocked in this key's part of the shared-memory store (max_keys)",
+                ));
             }
         }
         locked.close();
@@ -299,13 +289,16 @@ impl ShmStore {
     }
 
     pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
-        let (mapped, _) = self.mapped(time);
-        let key = mapped.key(key);
-        let at = block_of(key, time);
-        let mut locked =
-            self.lock(mapped, &[decide::Address { part: mapped.part_index(key), key, bucket: at }])?;
-        locked.0[0].remove(at)?;
+        let (mapped, address) = self.block_address(key, time);
+        let mut locked = self.lock(mapped, std::slice::from_ref(&address))?;
+        locked.at_mut(&address).remove(address.bucket)?;
         locked.close();
         Ok(())
+    }
+
+    fn block_address(&self, key: &[u8], time: Time) -> (&'static Mapped, Address) {
+        let mapped = self.mapped();
+        let key = mapped.key(key);
+        (mapped, Address { part: mapped.part_index(key), key, bucket: block_of(key, time) })
     }
 }

@@ -34,3 +34,35 @@ impl Drop for Shared {
         let _ = std::fs::remove_file(&self.path);
     }
 }
+
+/// A folder of its own there, removed with all that is in it.
+pub struct Folder {
+    pub path: PathBuf,
+}
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let path = Shared::new(name).path.clone();
+        std::fs::create_dir(&path).unwrap();
+        Self { path }
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What lies in it, in order.
+    pub fn names(&self) -> Vec<String> {
+        let names = std::fs::read_dir(&self.path).unwrap();
+        let mut names: Vec<String> =
+            names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}

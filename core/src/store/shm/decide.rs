@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::ShmStore;
 use super::kept::{Change, Looked, Written};
 use super::mapped::Mapped;
-use super::part::{Control, Guard, Unheld};
+use super::part::{Control, Guard, Holder, Unheld};
 use super::room::{Moment, Need};
 use super::slot::{Kind, Place, fingerprint};
 use crate::algorithm::{Algorithm, Found, Seen};
@@ -30,7 +30,10 @@ pub(super) struct Address {
 pub(super) type Addresses = SmallVec<[Address; 4]>;
 
 /// The parts of one group while they are held, in their order; nearly always one.
-pub(super) struct Locked<'a>(pub SmallVec<[Guard<'a>; 1]>);
+pub(super) struct Locked<'a> {
+    guards: SmallVec<[Guard<'a>; 1]>,
+    pub who: Holder<'a>,
+}
 
 /// A charge of a group, and what its state said.
 struct Work<'a> {
@@ -44,11 +47,10 @@ impl ShmStore {
     }
 
     fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
-        let (mapped, read) = self.mapped(time);
+        let mapped = self.mapped();
         let addresses = mapped.addresses(&group.charges, time);
         let mut locked = self.lock(mapped, &addresses)?;
-        let moment = locked.moment(mapped, time, read);
-        self.decide_locked(&mut locked, &group.charges, &addresses, mode, moment)
+        self.decide_locked(&mut locked, &group.charges, &addresses, mode, (mapped, time))
     }
 
     /// Decides charges whose parts are held.
@@ -58,26 +60,29 @@ impl ShmStore {
         charges: &[Charge<'_>],
         addresses: &[Address],
         mode: Mode,
-        moment: Moment<'_>,
+        (mapped, time): (&Mapped, Time),
     ) -> Result<Outcome> {
         if charges.len() > MOST_CHARGES {
             let count = charges.len();
             return Err(Error::unsupported(format!("{count} charges in one step: at most {MOST_CHARGES}")));
         }
-        let now = moment.now;
         let lease = charge::lease(charges, mode);
+        let (moment, works) = mapped.look(time, |now| {
+            let works = charges.iter().zip(addresses).map(|(charge, address)| {
+                let (part, algorithm) = (locked.at(address).part, charge.bucket.algorithm());
+                let looked = Looked::new(part, address.bucket, algorithm, now, charge.cost)?;
+                Ok(Work { charge, looked })
+            });
+            let works = works.collect::<Result<SmallVec<[Work<'_>; 4]>>>()?;
+            let is_future = works.iter().any(|work| work.looked.found == Found::Future);
+            Ok((works, is_future))
+        })?;
+        let (now, mut works) = (moment.now, works);
         if mode != Mode::Charge
             && let Some(end) = addresses.iter().filter_map(|at| locked.block_end(at, moment)).max()
         {
             return Ok(Outcome::blocked(now, end, lease));
         }
-
-        let works = charges.iter().zip(addresses).map(|(charge, address)| {
-            let (part, algorithm) = (locked.at(address).part, charge.bucket.algorithm());
-            Looked::new(part, address.bucket, algorithm, now, charge.cost)
-                .map(|looked| Work { charge, looked })
-        });
-        let mut works = works.collect::<Result<SmallVec<[Work<'_>; 4]>>>()?;
         let admitted = works.iter().all(|work| work.looked.admits);
         let own: SmallVec<[usize; 4]> = works.iter().filter_map(|work| work.looked.slot).collect();
 
@@ -97,9 +102,10 @@ impl ShmStore {
             if taken > 0 {
                 work.seen = algorithm.charged(work.seen, now, taken);
             }
+            let who = locked.who;
             let guard = locked.at_mut(address);
             let debt = debt(algorithm, &work.seen, now);
-            let need = Need { moment, debt, own: &own, refuses: self.refuses_when_full() };
+            let need = Need { moment, debt, own: &own, who, refuses: self.refuses_when_full() };
             let change = Change { seen: work.seen, found: work.found, now, taken, lease };
             all.push(change.written(guard, algorithm, work.kept.take(), need)?);
         }
@@ -128,7 +134,7 @@ impl ShmStore {
                 needed.len() - 1
             });
             let debt = new.stored.debt(moment.now);
-            let need = Need { moment, debt, own, refuses: self.refuses_when_full() };
+            let need = Need { moment, debt, own, who: locked.who, refuses: self.refuses_when_full() };
             let guard = locked.at_mut(address);
             if guard.make_room(needed[place].1 + 1, need)? {
                 needed[place].1 += 1;
@@ -145,15 +151,19 @@ impl ShmStore {
         let mut parts: SmallVec<[usize; 4]> = addresses.iter().map(|address| address.part).collect();
         parts.sort_unstable();
         parts.dedup();
-        if let [part] = *parts {
-            return Ok(Locked(SmallVec::from_buf([mapped.parts[part].lock(who)?])));
-        }
         loop {
             let mut guards = SmallVec::new();
             let tried =
                 parts.iter().try_for_each(|&part| mapped.parts[part].try_lock(who).map(|it| guards.push(it)));
             match tried {
-                Ok(()) => return Ok(Locked(guards)),
+                Ok(()) => {
+                    let mut locked = Locked { guards, who };
+                    for address in addresses {
+                        let guard = locked.at_mut(address);
+                        guard.hold(guard.part.home(address.bucket), who)?;
+                    }
+                    return Ok(locked);
+                }
                 Err(Unheld::Failed(error)) => return Err(error),
                 // What is held here may be waited for by who settles that one.
                 Err(Unheld::Settle(lead)) => {
@@ -168,6 +178,27 @@ impl ShmStore {
 }
 
 impl Mapped {
+    /// The time to decide at, and what is then looked at: chains that are held. Clocks of different processors may lie a
+    /// little apart, and nobody decides before what was decided already: what lies in the future by that much is soon
+    /// of now. What stays there is of a clock that stepped back.
+    pub fn look<T>(
+        &self,
+        time: Time,
+        mut look: impl FnMut(Now) -> Result<(T, bool)>,
+    ) -> Result<(Moment<'_>, T)> {
+        const APART_US: u64 = 100;
+        let mut first = None;
+        loop {
+            let now = self.now(time);
+            let (looked, is_future) = look(now)?;
+            let first = *first.get_or_insert(now.steady);
+            if !is_future || time.given().is_some() || now.steady > first + APART_US {
+                return Ok((Moment { time, now, mapped: self }, looked));
+            }
+            std::hint::spin_loop();
+        }
+    }
+
     /// Where the charges' states live. A key that several charges share, one after the other, is
     /// hashed once.
     pub fn addresses(&self, charges: &[Charge<'_>], time: Time) -> Addresses {
@@ -188,26 +219,16 @@ impl Mapped {
 
 impl<'a> Locked<'a> {
     pub fn at(&self, address: &Address) -> &Guard<'a> {
-        &self.0[self.place(address)]
+        &self.guards[self.place(address)]
     }
 
     pub fn at_mut(&mut self, address: &Address) -> &mut Guard<'a> {
         let place = self.place(address);
-        &mut self.0[place]
+        &mut self.guards[place]
     }
 
     fn place(&self, address: &Address) -> usize {
-        self.0.iter().position(|guard| guard.part.index == address.part).unwrap_or(0)
-    }
-
-    /// The time to decide at, as of the latest of the parts.
-    pub fn moment<'m>(&self, mapped: &'m Mapped, time: Time, read: Now) -> Moment<'m> {
-        let latest = self.0.iter().fold(read, |latest, guard| guard.time(time, latest));
-        // The latest may be that of a later part.
-        let is_one = self.0.len() == 1;
-        let now =
-            if is_one { latest } else { self.0.iter().fold(latest, |now, guard| guard.time(time, now)) };
-        Moment { time, now, mapped }
+        self.guards.iter().position(|guard| guard.part.index == address.part).unwrap_or(0)
     }
 
     /// Until when a key is refused.
@@ -256,18 +277,18 @@ fn write(
 impl Locked<'_> {
     /// Begins a step that is one for all parts.
     pub fn join(&self) {
-        if self.0.len() > 1 {
-            self.0.iter().for_each(|guard| guard.join(&self.0[0]));
+        if self.guards.len() > 1 {
+            self.guards.iter().for_each(|guard| guard.join(&self.guards[0]));
         }
     }
 
     /// Closes the step: at the first part for all of them.
     pub fn close(&mut self) {
-        let is_shared = self.0.len() > 1;
+        let is_shared = self.guards.len() > 1;
         if is_shared {
-            self.0[0].close_all();
+            self.guards[0].close_all();
         }
-        for guard in &mut self.0 {
+        for guard in &mut self.guards {
             guard.close();
             if is_shared {
                 guard.leave();

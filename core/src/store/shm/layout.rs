@@ -59,7 +59,7 @@ pub(super) struct Geometry {
     pub parts: usize,
     /// Slots of each part.
     pub slots: usize,
-    /// Heads of chains of each part, two to a word.
+    /// Heads of chains of each part.
     pub heads: usize,
     /// The longest list; a power of two.
     pub log_entries: usize,
@@ -86,7 +86,7 @@ impl Geometry {
         Self {
             parts,
             slots,
-            heads: slots.next_multiple_of(2),
+            heads: slots,
             log_entries: settings.log_entries.next_power_of_two().max(GRANULE),
         }
     }
@@ -104,7 +104,7 @@ impl Geometry {
     pub fn part_words(&self) -> usize {
         let words = CONTROL_WORDS
             + 2 * JOURNAL
-            + (self.heads / 2).next_multiple_of(8)
+            + self.heads.next_multiple_of(8)
             + self.slots * SLOT_WORDS
             + self.marks().next_multiple_of(8)
             + self.units() * UNIT_WORDS;
@@ -112,7 +112,7 @@ impl Geometry {
     }
 
     pub fn first_part(&self) -> usize {
-        HEADER_WORDS + OWNERS * OWNER_WORDS
+        (HEADER_WORDS + OWNERS * OWNER_WORDS).next_multiple_of(512)
     }
 
     /// The words of the whole file.

@@ -90,6 +90,7 @@ impl Mapped {
                 // One that must be settled first is, by whoever needs it: its lead comes before it here.
                 drop(part.take_from_the_dead(lock, who));
             }
+            part.release_dead(|number| number == own);
         }
     }
 

@@ -15,8 +15,8 @@ use super::word::Word;
 use crate::fork;
 use crate::{Error, ErrorKind, Result};
 
-/// The most processes that use a file at the same time.
-pub(super) const OWNERS: usize = 4_096;
+/// The most processes that use a file at the same time: their numbers have 12 bits.
+pub(super) const OWNERS: usize = 4_095;
 pub(super) const OWNER_WORDS: usize = 4;
 
 /// The first byte of the record locks, far behind the end of every file.

@@ -1,17 +1,15 @@
 //! A part of the file: states under one lock.
 //!
 //! The lock is a word: a version, and the number of who holds it. It is taken by one exchange and given
-//! back by one store, which also makes the version a new one. What has been read without it is valid when
-//! it can be taken at the version at which it was read.
+//! back by one store, which also makes the version a new one. Under it the chains of states have locks of
+//! their own, see [`chain`](super::chain).
 //!
 //! Whoever holds it may end at any instruction. So before a word changes, its old value goes into the
 //! part's journal; the step is whole when the journal is closed. Who finds the lock with a dead holder
 //! takes it from him, puts back what the journal says, and what follows from the rest is made anew. What
 //! that step had taken is as if nobody had asked; its answer was never told.
 
-use std::hint;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -19,16 +17,14 @@ use super::arena::Block;
 use super::layout::{CONTROL_WORDS, Geometry, JOURNAL, SLOT_WORDS, UNIT_WORDS};
 use super::owner::Owners;
 use super::slot::FREE;
+use super::waiting::Waiting;
 use super::word::Word;
-use crate::clock::{Now, Time};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// What the words of a part's head are.
 #[derive(Clone, Copy)]
 pub(super) enum Control {
     Lock,
-    /// The latest time that was read under it: nobody who comes later decides at an earlier one.
-    Last,
     /// The first free slot, one more than its place; 0 for none.
     Free,
     Used,
@@ -49,16 +45,6 @@ pub(super) enum Control {
 
 /// The bits of the lock that say who holds it.
 const HOLDER: u32 = 16;
-
-/// How often a held lock is looked at, at first at short intervals, before its holder is thought not to
-/// be running.
-const FIRST_SPINS: u32 = 16;
-const DOUBLINGS: u32 = 5;
-const YIELDS: u32 = 20;
-const SLEEP: Duration = Duration::from_micros(50);
-
-/// How long the same holder is waited for before somebody asks whether he lives.
-const PATIENCE: Duration = Duration::from_millis(1);
 
 pub(super) type Slot = [Word; SLOT_WORDS];
 pub(super) type Unit = [Word; UNIT_WORDS];
@@ -81,6 +67,8 @@ pub(super) struct Guard<'a> {
     version: u64,
     own: u64,
     written: usize,
+    /// The chains that are held as well.
+    pub chains: SmallVec<[usize; 4]>,
     /// What is free once the step is whole.
     pub freed: Freed,
     /// How much was given out that no chain leads to yet.
@@ -116,7 +104,7 @@ impl Part {
         let all = words.get(first..first + geometry.part_words())?;
         let (control, rest) = all.split_first_chunk()?;
         let (journal, rest) = rest.split_at_checked(2 * JOURNAL)?;
-        let (heads, rest) = rest.split_at_checked((geometry.heads / 2).next_multiple_of(8))?;
+        let (heads, rest) = rest.split_at_checked(geometry.heads.next_multiple_of(8))?;
         let (slots, rest) = rest.split_at_checked(geometry.slots * SLOT_WORDS)?;
         let (marks, rest) = rest.split_at_checked(geometry.marks().next_multiple_of(8))?;
         let units = rest.get(..geometry.units() * UNIT_WORDS)?;
@@ -125,21 +113,25 @@ impl Part {
             all,
             control,
             journal: journal.as_chunks().0,
-            heads: heads.get(..geometry.heads / 2)?,
+            heads: heads.get(..geometry.heads)?,
             slots: slots.as_chunks().0,
             marks: marks.get(..geometry.marks())?,
             units: units.as_chunks().0,
         })
     }
 
-    /// Makes all of it free, before anybody else sees it.
+    /// Makes all of it free, before anybody else sees it. Of two slots on a cache line the second comes only
+    /// after the first of all others: what processes take from different keys mostly lies on different ones.
     pub fn begin(&self) {
-        for (place, slot) in self.slots.iter().enumerate() {
-            let next = if place + 1 < self.slots.len() { place as u64 + 2 } else { 0 };
-            slot[1].set(FREE);
-            slot[3].set(next);
+        let mut free = 0;
+        for first in [1, 0] {
+            for slot in (first..self.slots.len()).step_by(2).rev() {
+                self.slots[slot][0].set(FREE);
+                self.slots[slot][3].set(free);
+                free = slot as u64 + 1;
+            }
         }
-        self.control(Control::Free).set(1);
+        self.control(Control::Free).set(free);
         // No version is zero: that is what a closed step says.
         self.control(Control::Lock).set(next(0));
     }
@@ -159,27 +151,28 @@ impl Part {
 
     /// The version, while nobody holds it.
     #[inline]
-    pub fn version(&self) -> Option<u64> {
+    fn version(&self) -> Option<u64> {
         let lock = self.lock_word();
         (holder(lock) == 0).then_some(lock)
     }
 
-    /// Whether nobody has held it since that version was read.
-    #[inline]
-    pub fn is_still(&self, version: u64) -> bool {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
-        self.control(Control::Lock).get() == version
-    }
-
     /// The lock, where nobody has held it since that version was read.
     #[inline]
-    pub fn lock_at(&self, version: u64, own: u64) -> Option<Guard<'_>> {
+    fn lock_at(&self, version: u64, own: u64) -> Option<Guard<'_>> {
         self.control(Control::Lock).exchange(version, version | own).then(|| self.guard(version, own))
     }
 
     #[inline]
     fn guard(&self, version: u64, own: u64) -> Guard<'_> {
-        Guard { part: self, version, own, written: 0, freed: Freed::default(), loose: 0 }
+        Guard {
+            part: self,
+            version,
+            own,
+            written: 0,
+            chains: SmallVec::new(),
+            freed: Freed::default(),
+            loose: 0,
+        }
     }
 
     /// The lock. Who holds no other may settle what a dead holder left over several parts.
@@ -205,41 +198,20 @@ impl Part {
         }
     }
 
-    /// Waits for the holder: each time twice as long, so that he can do more than one thing before the
-    /// cache line moves here; then as one who seems not to be running; then as one who may be dead.
     #[cold]
     fn wait(&self, who: Holder<'_>) -> std::result::Result<Guard<'_>, Unheld> {
-        let begun = Instant::now();
-        let (mut tries, mut met) = (0, (0, begun));
+        let mut waiting = Waiting::default();
         loop {
             let lock = self.lock_word();
             if holder(lock) == 0 {
                 if let Some(guard) = self.lock_at(lock, who.own) {
                     return Ok(guard);
                 }
-            } else if tries > YIELDS && met.0 == lock {
-                let now = Instant::now();
-                if now - met.1 >= PATIENCE {
-                    met.1 = now;
-                    if !who.owners.lives(holder(lock)) {
-                        if let Some(guard) = self.take_from_the_dead(lock, who)? {
-                            return Ok(guard);
-                        }
-                    } else if now - begun >= who.timeout {
-                        return Err(Unheld::Failed(stuck(who.timeout)));
-                    }
-                }
-            } else if tries >= YIELDS {
-                met = (lock, Instant::now());
+            } else if waiting.turn(lock, holder(lock), who).map_err(Unheld::Failed)?
+                && let Some(guard) = self.take_from_the_dead(lock, who)?
+            {
+                return Ok(guard);
             }
-            if tries < DOUBLINGS {
-                (0..FIRST_SPINS << tries).for_each(|_| hint::spin_loop());
-            } else if tries < YIELDS {
-                thread::yield_now();
-            } else {
-                thread::sleep(SLEEP);
-            }
-            tries = tries.saturating_add(1);
         }
     }
 
@@ -268,31 +240,12 @@ impl Part {
         if is_whole {
             self.control(Control::Journal).set(0);
         }
-        guard.recover(who);
+        guard.recover(holder(lock), who);
         Ok(Some(guard))
     }
 }
 
 impl Guard<'_> {
-    /// The time to decide at: what was read, but under one lock never earlier than before.
-    #[inline]
-    pub fn time(&self, time: Time, read: Now) -> Now {
-        if time.given().is_some() {
-            return read;
-        }
-        let known = self.part.control(Control::Last).get();
-        self.saw(time, read, known);
-        at_least(read, known)
-    }
-
-    /// Remembers a time that was decided at, where `known` is the latest.
-    #[inline]
-    pub fn saw(&self, time: Time, now: Now, known: u64) {
-        if time.given().is_none() && now.steady > known {
-            self.part.control(Control::Last).set(now.steady);
-        }
-    }
-
     /// Changes a word as a part of this step.
     pub fn put(&mut self, word: &Word, value: u64) -> Result<()> {
         let old = word.get();
@@ -323,6 +276,7 @@ impl Guard<'_> {
             self.written = 0;
         }
         self.loose = 0;
+        self.chains.drain(..).for_each(|home| self.part.release(home));
         let Freed { slots, blocks } = &mut self.freed;
         if !slots.is_empty() || !blocks.is_empty() {
             slots.drain(..).for_each(|slot| self.part.free(slot));
@@ -350,7 +304,8 @@ impl Guard<'_> {
 
     /// Puts back what an unfinished step of a dead holder changed, here and in the parts that had
     /// joined.
-    fn recover(&mut self, who: Holder<'_>) {
+    fn recover(&mut self, dead: u64, who: Holder<'_>) {
+        let is_dead = |number| number == dead || !who.owners.lives(number);
         let open = self.part.control(Control::Open).get();
         let is_lead = self.part.control(Control::Lead).get() == self.part.index as u64 + 1;
         if is_lead && open != 0 {
@@ -364,12 +319,14 @@ impl Guard<'_> {
                     let mut guard = other.guard(next(lock), self.own);
                     guard.put_back();
                     guard.leave();
+                    other.release_dead(|number| is_dead(number) || number == holder(lock));
                 }
             }
         }
         self.put_back();
         self.close_all();
         self.leave();
+        self.part.release_dead(is_dead);
     }
 
     /// Puts back what the journal says, the latest first, and makes anew what follows from the rest.
@@ -398,6 +355,7 @@ impl Drop for Guard<'_> {
         if self.written > 0 || self.loose > 0 {
             self.put_back();
         }
+        self.chains.drain(..).for_each(|home| self.part.release(home));
         self.part.control(Control::Lock).set(next(self.version));
     }
 }
@@ -411,20 +369,4 @@ pub(super) fn holder(lock: u64) -> u64 {
 #[inline]
 fn next(lock: u64) -> u64 {
     ((lock >> HOLDER) + 1) << HOLDER
-}
-
-/// What is read may be anything: a time beyond the domain is none.
-#[inline]
-pub(super) fn at_least(read: Now, last: u64) -> Now {
-    if last > crate::clock::MAX_TIME_US { read } else { read.at_least(last) }
-}
-
-fn stuck(timeout: Duration) -> Error {
-    Error::new(
-        ErrorKind::StoreTimeout,
-        format!(
-            "a process that is stopped holds this key's part of the shared-memory store, for {timeout:?} or longer: \
-             it must go on, or end"
-        ),
-    )
 }

@@ -1,26 +1,29 @@
 //! Deciding a request: every limit of a policy, for one key, in one part. Of one limit of few numbers it is
-//! decided on a copy, and the part is held only to write what was taken, where nothing has changed since;
+//! decided on a copy, and its chain is held only to write what was taken, where nothing has changed since;
 //! who is refused holds nothing.
 
-use smallvec::{SmallVec, smallvec};
+use std::sync::atomic::{Ordering, fence};
+
+use smallvec::SmallVec;
 
 use super::ShmStore;
-use super::decide::debt;
-use super::decide::{Address, Locked};
+use super::chain;
+use super::decide::{Address, debt};
 use super::kept::{Change, Looked};
 use super::mapped::Mapped;
-use super::part::{Control, Part, at_least};
-use super::room::{Moment, Need};
-use super::slot::{Place, Stored, fingerprint, space};
+use super::part::Control;
+use super::room::Need;
+use super::slot::{Place, fingerprint};
 use crate::Result;
-use crate::algorithm::{Decided, Found, Seen, State};
+use crate::algorithm::{Decided, Found, Seen};
 use crate::clock::{Now, Time};
 use crate::receipt::Lease;
 use crate::store::bucket::{Bucket, Fingerprint};
 use crate::store::charge::{Charge, Mode, Outcome, Request, Verdict};
 
-/// How often it is tried without waiting for anybody.
-const TRIES: usize = 3;
+/// How often it is tried without the part, at first at short intervals.
+const TRIES: u32 = 6;
+const FIRST_SPINS: u32 = 8;
 
 impl ShmStore {
     /// Decides a request, and answers what `answer` makes of the verdict.
@@ -32,66 +35,52 @@ impl ShmStore {
         time: Time,
         answer: impl FnOnce(Verdict<'_>) -> T,
     ) -> Result<T> {
-        let (mapped, read) = self.mapped(time);
+        let mapped = self.mapped();
         let key = mapped.key(request.key);
-        let part = &mapped.parts[mapped.part_index(key)];
-        let is_quick = matches!((mode, request.cost), (Mode::Acquire, 1..) | (Mode::Peek, _));
-        if is_quick
-            && let Some(own) = mapped.owners.own()
-            && part.control(Control::Blocks).get() == 0
+        if let [bucket] = request.buckets
+            && let (Mode::Acquire, 1..) | (Mode::Peek, _) = (mode, request.cost)
         {
-            let asked = Asked { key, time, read, cost: request.cost, is_peek: mode == Mode::Peek, own };
-            for _ in 0..TRIES {
-                if let [bucket] = request.buckets {
-                    match quick(part, bucket, asked) {
-                        Quick::Decided(admitted, now, seen) => {
-                            return Ok(answer(Verdict::new(admitted, now, &[seen])));
-                        }
-                        Quick::Changed => continue,
-                        Quick::NotSo => break,
-                    }
-                }
-                match all_quick(part, request.buckets, asked) {
+            let asked = Asked { mapped, key, time, cost: request.cost, is_peek: mode == Mode::Peek };
+            for turn in 0..TRIES {
+                match quick(bucket, asked) {
                     Quick::Decided(admitted, now, seen) => {
-                        return Ok(answer(Verdict::new(admitted, now, &seen)));
+                        self.look_for_the_file(mapped, time, now);
+                        return Ok(answer(Verdict::new(admitted, now, &[seen])));
                     }
-                    Quick::Changed => {}
+                    Quick::Held => (0..FIRST_SPINS << turn).for_each(|_| std::hint::spin_loop()),
                     Quick::NotSo => break,
                 }
             }
+            if let Some((admitted, now, seen, lease)) = self.decide_one(bucket, asked)? {
+                self.look_for_the_file(mapped, time, now);
+                return Ok(answer(Verdict { admitted, now, seen: &[seen], lease }));
+            }
         }
-        if let [bucket] = request.buckets
-            && mode != Mode::Charge
-            && let Some((admitted, now, seen, lease)) =
-                self.decide_one((mapped, read), (bucket, key), request.cost, mode, time)?
-        {
-            return Ok(answer(Verdict { admitted, now, seen: &[seen], lease }));
-        }
-        let outcome = self.decide_charges((mapped, read), request, key, mode, time);
-        Ok(answer(outcome?.verdict()))
+        let outcome = self.decide_charges(mapped, request, key, mode, time)?;
+        self.look_for_the_file(mapped, time, outcome.now);
+        Ok(answer(outcome.verdict()))
     }
 
     /// Decides about one limit: a list, a new key, or what others are busy with. None where a key of the part
     /// is blocked.
-    fn decide_one(
-        &self,
-        (mapped, read): (&Mapped, Now),
-        (bucket, key): (&Bucket, Fingerprint),
-        cost: u64,
-        mode: Mode,
-        time: Time,
-    ) -> Result<Option<(bool, Now, Seen, Lease)>> {
+    fn decide_one(&self, bucket: &Bucket, asked: Asked<'_>) -> Result<Option<(bool, Now, Seen, Lease)>> {
+        let Asked { mapped, key, time, cost, is_peek } = asked;
         let part = &mapped.parts[mapped.part_index(key)];
-        let mut guard = part.lock(mapped.holder(self.timeout())?)?;
+        let (at, algorithm) = (fingerprint(bucket.with_key(key), time), bucket.algorithm());
+        let who = mapped.holder(self.timeout())?;
+        let mut guard = part.lock(who)?;
         if part.control(Control::Blocks).get() != 0 {
             return Ok(None);
         }
-        let now = guard.time(time, read);
-        let (at, algorithm) = (fingerprint(bucket.with_key(key), time), bucket.algorithm());
-        let looked = Looked::new(part, at, algorithm, now, cost)?;
+        guard.hold(part.home(at), who)?;
+        let (moment, looked) = mapped.look(time, |now| {
+            let looked = Looked::new(part, at, algorithm, now, cost)?;
+            let is_future = looked.found == Found::Future;
+            Ok((looked, is_future))
+        })?;
+        let now = moment.now;
         let Looked { slot, kept, mut seen, found, admits } = looked;
-        let takes = mode == Mode::Acquire && cost > 0;
-        if !takes || (!admits && found == Found::Sound) {
+        if is_peek || (!admits && found == Found::Sound) {
             return Ok(Some((admits, now, seen, Lease::default())));
         }
         let taken = if admits { cost } else { 0 };
@@ -101,9 +90,8 @@ impl ShmStore {
         let lease =
             if admits && bucket.limit().is_concurrency() { Lease::unique() } else { Lease::default() };
         let own = slot.map_or([usize::MAX], |slot| [slot]);
-        let moment = Moment { time, now, mapped };
-        let need =
-            Need { moment, debt: debt(algorithm, &seen, now), own: &own, refuses: self.refuses_when_full() };
+        let debt = debt(algorithm, &seen, now);
+        let need = Need { moment, debt, own: &own, who, refuses: self.refuses_when_full() };
         let change = Change { seen, found, now, taken, lease };
         if let Some(written) = change.written(&mut guard, algorithm, kept, need)? {
             if slot.is_some() || guard.make_room(1, need)? {
@@ -119,146 +107,97 @@ impl ShmStore {
     /// Decides as any charges are decided.
     fn decide_charges(
         &self,
-        (mapped, read): (&Mapped, Now),
+        mapped: &Mapped,
         request: &Request<'_>,
         key: Fingerprint,
         mode: Mode,
         time: Time,
     ) -> Result<Outcome> {
         let part = mapped.part_index(key);
-        let mut locked = Locked(smallvec![mapped.parts[part].lock(mapped.holder(self.timeout())?)?]);
-        let moment = locked.moment(mapped, time, read);
         let charges: SmallVec<[Charge<'_>; 4]> = request.charges().collect();
         let address =
             |bucket: &Bucket| Address { part, key, bucket: fingerprint(bucket.with_key(key), time) };
         let addresses: SmallVec<[Address; 4]> = request.buckets.iter().map(address).collect();
-        self.decide_locked(&mut locked, &charges, &addresses, mode, moment)
+        let mut locked = self.lock(mapped, &addresses)?;
+        self.decide_locked(&mut locked, &charges, &addresses, mode, (mapped, time))
     }
 }
 
 /// What is asked of one key.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Asked<'a> {
+    mapped: &'a Mapped,
     key: Fingerprint,
     time: Time,
-    read: Now,
     cost: u64,
     is_peek: bool,
-    own: u64,
 }
 
 /// What came of deciding on a copy.
-enum Quick<S> {
-    Decided(bool, Now, S),
-    /// Somebody held the part meanwhile.
-    Changed,
-    /// It takes more than a few numbers that are there.
+enum Quick {
+    Decided(bool, Now, Seen),
+    /// Somebody holds the chain, or held it meanwhile.
+    Held,
+    /// It takes more than a few numbers that are there, or than one word to be whole.
     NotSo,
 }
 
-impl Asked {
-    /// The time to decide at, and the latest that the part knows.
-    #[inline]
-    fn now(&self, part: &Part) -> (Now, u64) {
-        let known = part.control(Control::Last).get();
-        (if self.time.given().is_some() { self.read } else { at_least(self.read, known) }, known)
-    }
-
-    /// The state of a limit, and where it lies; none where it is no few numbers.
-    #[inline]
-    fn find(&self, part: &Part, bucket: &Bucket) -> Option<(usize, Stored, State)> {
-        let Place::At(slot) = part.find(fingerprint(bucket.with_key(self.key), self.time)) else {
-            return None;
-        };
-        let stored = part.stored(slot);
-        Some((slot, stored, stored.small()?))
-    }
-}
-
 #[inline(always)]
-fn quick(part: &Part, bucket: &Bucket, asked: Asked) -> Quick<Seen> {
-    let Asked { time, cost, .. } = asked;
-    let Some(version) = part.version() else { return Quick::NotSo };
-    let Some((slot, stored, mut state)) = asked.find(part, bucket) else { return Quick::NotSo };
-    let (now, known) = asked.now(part);
+fn quick(bucket: &Bucket, asked: Asked<'_>) -> Quick {
+    let Asked { mapped, key, time, cost, is_peek } = asked;
+    let part = &mapped.parts[mapped.part_index(key)];
+    let at = fingerprint(bucket.with_key(key), time);
+    let home = part.home(at);
+    let head = part.head(home);
+    let was = head.get_first();
+    if chain::holder(was) != 0 {
+        return Quick::Held;
+    }
+    if part.control(Control::Blocks).get() != 0 {
+        return Quick::NotSo;
+    }
+    let (Place::At(slot), _) = part.find_behind(home, was, at) else { return Quick::NotSo };
+    let stored = part.stored(slot);
+    let Some(mut state) = stored.small() else { return Quick::NotSo };
+    // After the head: who held the chain before had read it before.
+    let now = mapped.now(time);
     let unless_changed = |admitted, seen| {
-        if part.is_still(version) { Quick::Decided(admitted, now, seen) } else { Quick::Changed }
+        fence(Ordering::Acquire);
+        if head.get() == was { Quick::Decided(admitted, now, seen) } else { Quick::Held }
     };
-    if asked.is_peek {
-        let (seen, _) = bucket.algorithm().see(Some(&state), now, cost);
+    if is_peek {
+        let (seen, found) = bucket.algorithm().see(Some(&state), now, cost);
+        if found == Found::Future && time.given().is_none() {
+            return Quick::NotSo;
+        }
         return unless_changed(bucket.algorithm().admits(&seen, now, cost), seen);
     }
     let Some(Decided { admitted, found, seen }) = bucket.algorithm().decide(&mut state, now, cost) else {
         return Quick::NotSo;
     };
-    if !admitted && found == Found::Sound {
-        return unless_changed(false, seen);
-    }
-    let Some([first, second]) = state.words() else { return Quick::NotSo };
-    let Some(mut guard) = part.lock_at(version, asked.own) else { return Quick::Changed };
-    guard.saw(time, now, known);
-    let words = &part.slots[slot];
-    if second == stored.words[1] {
-        // One word is whole by itself.
-        words[1].set(first | space(time));
-    } else if guard.put(&words[1], first | space(time)).and_then(|()| guard.put(&words[2], second)).is_err() {
+    if found != Found::Sound {
         return Quick::NotSo;
     }
-    guard.close();
-    Quick::Decided(admitted, now, seen)
-}
-
-/// Takes from all of them, or tells what each said where one refuses.
-#[inline]
-fn all_quick(part: &Part, buckets: &[Bucket], asked: Asked) -> Quick<SmallVec<[Seen; 8]>> {
-    let Asked { time, cost, is_peek, .. } = asked;
-    let Some(version) = part.version() else { return Quick::NotSo };
-    let (now, known) = asked.now(part);
-    let mut taken: SmallVec<[(usize, [u64; 2]); 8]> = SmallVec::new();
-    let mut all: SmallVec<[Seen; 8]> = SmallVec::new();
-    for bucket in buckets {
-        if is_peek {
-            break;
-        }
-        let Some((slot, _, mut state)) = asked.find(part, bucket) else { return Quick::NotSo };
-        let Some(Decided { admitted, found, seen }) = bucket.algorithm().decide(&mut state, now, cost) else {
-            return Quick::NotSo;
-        };
-        if !admitted {
-            if found != Found::Sound {
-                return Quick::NotSo;
-            }
-            break;
-        }
-        let Some(words) = state.words() else { return Quick::NotSo };
-        taken.push((slot, words));
-        all.push(seen);
+    if !admitted {
+        return unless_changed(false, seen);
     }
-    if all.len() < buckets.len() {
-        all.clear();
-        let mut admitted = true;
-        for bucket in buckets {
-            let Some((_, _, state)) = asked.find(part, bucket) else { return Quick::NotSo };
-            let (seen, found) = bucket.algorithm().see(Some(&state), now, cost);
-            if !is_peek && found != Found::Sound {
-                return Quick::NotSo;
-            }
-            admitted &= bucket.algorithm().admits(&seen, now, cost);
-            all.push(seen);
-        }
-        return match part.is_still(version) {
-            true if is_peek || !admitted => Quick::Decided(admitted, now, all),
-            _ => Quick::Changed,
-        };
+    let (Some([first, numbers]), Some(own)) = (stored.followed_by(&state), mapped.owners.own()) else {
+        return Quick::NotSo;
+    };
+    let held = chain::held(was, own);
+    if !head.exchange(was, held) {
+        return Quick::Held;
     }
-    let Some(mut guard) = part.lock_at(version, asked.own) else { return Quick::Changed };
-    guard.saw(time, now, known);
-    for (slot, [first, second]) in taken {
-        let words = &part.slots[slot];
-        if guard.put(&words[1], first | space(time)).and_then(|()| guard.put(&words[2], second)).is_err() {
-            return Quick::NotSo;
-        }
+    let words = &part.slots[slot];
+    // A version comes again after a million others: what was read must still be there as well.
+    if part.stored(slot) != stored || words[2].get() != at {
+        head.set(chain::released(held));
+        return Quick::Held;
     }
-    guard.close();
-    Quick::Decided(true, now, all)
+    if numbers != stored.words[1] {
+        words[1].set(numbers);
+    }
+    words[0].set(first);
+    head.set(chain::released(held));
+    Quick::Decided(true, now, seen)
 }

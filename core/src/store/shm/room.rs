@@ -3,7 +3,7 @@
 use super::arena::Block;
 use super::layout::GRANULE;
 use super::mapped::Mapped;
-use super::part::{Control, Guard, Part};
+use super::part::{Control, Guard, Holder};
 use super::slot::{Kind, Stored};
 use crate::clock::{Now, Time};
 use crate::{Error, ErrorKind, Result};
@@ -28,6 +28,7 @@ pub(super) struct Need<'a> {
     pub debt: u128,
     /// The slots of the same step.
     pub own: &'a [usize],
+    pub who: Holder<'a>,
     /// Whether a new state gets the error `store_full` in place of another's room.
     pub refuses: bool,
 }
@@ -63,15 +64,16 @@ impl Moment<'_> {
     }
 }
 
-impl Part {
+impl Guard<'_> {
     /// Goes on through the part for a few states, until one says nothing, which is forgotten.
-    fn sample(&self, need: Need<'_>, is_of_lists: bool) -> Sample {
-        let cursor = self.control(Control::Cursor);
+    fn sample(&self, need: Need<'_>, is_of_lists: bool) -> Result<Sample> {
+        let part = self.part;
+        let cursor = part.control(Control::Cursor);
         let (mut least, mut seen) = (None, 0);
         let mut at = usize::try_from(cursor.get()).unwrap_or(0);
-        for _ in 0..self.slots.len() {
-            at = if at + 1 < self.slots.len() { at + 1 } else { 0 };
-            let stored = self.stored(at);
+        for _ in 0..part.slots.len() {
+            at = if at + 1 < part.slots.len() { at + 1 } else { 0 };
+            let stored = part.stored(at);
             let is_meant = match Kind::of(stored.words) {
                 None => false,
                 Some(Kind::Small | Kind::Block) => !is_of_lists,
@@ -81,10 +83,13 @@ impl Part {
                 continue;
             }
             let Some(loss) = need.moment.loss(stored) else { continue };
+            let still = |stored| need.moment.loss(stored) == Some(0);
             if loss == 0 {
-                cursor.set(at as u64);
-                self.forget(at);
-                return Sample::Forgotten;
+                if self.forget_if(at, need.who, still)? {
+                    cursor.set(at as u64);
+                    return Ok(Sample::Forgotten);
+                }
+                continue;
             }
             if least.is_none_or(|(least, _)| loss < least) {
                 least = Some((loss, at));
@@ -95,27 +100,24 @@ impl Part {
             }
         }
         cursor.set(at as u64);
-        Sample::Least(least)
+        Ok(Sample::Least(least))
     }
 
     /// Forgets all that says nothing; how many states that were.
-    fn sweep(&self, need: Need<'_>) -> usize {
-        let before = self.used();
-        for slot in 0..self.slots.len() {
-            let stored = self.stored(slot);
-            if Kind::of(stored.words).is_some()
-                && !need.own.contains(&slot)
-                && need.moment.loss(stored) == Some(0)
-            {
-                self.forget(slot);
+    fn sweep(&self, need: Need<'_>) -> Result<usize> {
+        let part = self.part;
+        let mut forgotten = 0;
+        let is_spent =
+            |stored: Stored| Kind::of(stored.words).is_some() && need.moment.loss(stored) == Some(0);
+        for slot in 0..part.slots.len() {
+            if is_spent(part.stored(slot)) && !need.own.contains(&slot) {
+                forgotten += usize::from(self.forget_if(slot, need.who, is_spent)?);
             }
         }
-        self.control(Control::SinceSweep).set(0);
-        before.saturating_sub(self.used())
+        part.control(Control::SinceSweep).set(0);
+        Ok(forgotten)
     }
-}
 
-impl Guard<'_> {
     /// Makes sure that so many slots are free, before anything of the step is written. False when the new
     /// state is itself the one that owes least: of equals it is not, or whoever came to a store full of
     /// them would be new each time.
@@ -156,13 +158,13 @@ impl Guard<'_> {
     /// Forgets one state: false where none is to be.
     fn evict(&mut self, need: Need<'_>, is_of_lists: bool) -> Result<bool> {
         let part = self.part;
-        let Sample::Least(least) = part.sample(need, is_of_lists) else { return Ok(true) };
+        let Sample::Least(least) = self.sample(need, is_of_lists)? else { return Ok(true) };
         // Something that says nothing may lie elsewhere: a look at all of it, so seldom that it costs no
         // more than a few looks each time.
         let since_sweep = part.control(Control::SinceSweep);
         since_sweep.set(since_sweep.get().saturating_add(1));
         let is_due = need.refuses || since_sweep.get() > part.used() as u64 / 4;
-        if is_due && part.sweep(need) > 0 {
+        if is_due && self.sweep(need)? > 0 {
             return Ok(true);
         }
         let evicted = part.control(Control::Evicted);
@@ -175,7 +177,6 @@ impl Guard<'_> {
             ));
         }
         let Some((_, slot)) = least.filter(|&(least, _)| least <= need.debt) else { return Ok(false) };
-        part.forget(slot);
-        Ok(true)
+        self.forget_if(slot, need.who, |stored| Kind::of(stored.words).is_some())
     }
 }

@@ -1,10 +1,14 @@
 //! Slots: a state and the fingerprint of its limit and key, four words, in chains by fingerprint.
 //!
 //! A new state lies in a slot that nobody sees, until one word, a link, makes it part of its chain;
-//! another takes it out. The words: the fingerprint; the kind of the state with its instant; its numbers; the
-//! next of the chain, with what a list counts.
+//! another takes it out. The words: the kind of the state with its instant; its numbers; the fingerprint; the next of
+//! the chain, with what a list counts.
+//!
+//! A bucket's fraction or a window's count takes half of the second word, and a bit of the first says which half: a
+//! new one is written into the other half, and is there with the instant, by one word.
 
-use super::part::{Control, Guard, Part, Slot};
+use super::chain::NEXT;
+use super::part::{Control, Guard, Holder, Part, Slot};
 use super::word::Word;
 use crate::Result;
 use crate::algorithm::State;
@@ -28,6 +32,12 @@ pub(super) const FREE: u64 = 7 << KIND;
 
 /// Where a clock was given: such states have a space of their own.
 const GIVEN: u64 = 1 << 63;
+
+/// Where the second half of the numbers is meant.
+const SECOND: u64 = 1 << 59;
+
+/// The bits of an instant.
+const INSTANT: u64 = (1 << 53) - 1;
 
 /// What a slot says, besides whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +84,34 @@ impl Stored {
     /// A state of few numbers; none for another.
     #[inline]
     pub fn small(self) -> Option<State> {
-        match Kind::of(self.words)? {
-            Kind::Small => Some(State::from_words([self.words[0] & !GIVEN & !(0x7f << 53), self.words[1]])),
-            _ => None,
+        let [first, numbers] = self.words;
+        let kind = (first & !GIVEN) >> KIND;
+        let numbers = match kind {
+            0 | 1 if first & SECOND != 0 => numbers >> 32,
+            0 | 1 => numbers & 0xffff_ffff,
+            2 => numbers,
+            _ => return None,
+        };
+        Some(State::from_words([kind << KIND | first & INSTANT, numbers]))
+    }
+
+    /// The words that say `state` in place of these, to be written one after the other: the second one first.
+    /// None where between the two they would say something else.
+    #[inline]
+    pub fn followed_by(self, state: &State) -> Option<[u64; 2]> {
+        let [first, numbers] = state.words()?;
+        let [old, old_numbers] = self.words;
+        let first = first | old & (GIVEN | SECOND);
+        if first >> KIND & 3 == 2 {
+            return (first == old || numbers == old_numbers).then_some([first, numbers]);
         }
+        let shift = if old & SECOND == 0 { 0 } else { 32 };
+        if old_numbers >> shift & 0xffff_ffff == numbers {
+            return Some([first, old_numbers]);
+        }
+        // Into the other half, which is then meant.
+        let other = 32 - shift;
+        Some([first ^ SECOND, old_numbers & !(0xffff_ffff << other) | numbers << other])
     }
 
     pub fn is_given(self) -> bool {
@@ -88,7 +122,7 @@ impl Stored {
     pub fn end(self) -> u64 {
         match self.small() {
             Some(state) => state.end(),
-            None => self.words[0] & ((1 << 53) - 1),
+            None => self.words[0] & INSTANT,
         }
     }
 
@@ -120,31 +154,24 @@ pub(super) fn space(time: Time) -> u64 {
 }
 
 impl Part {
-    /// The chain that a fingerprint names.
-    #[inline]
-    fn home(&self, fingerprint: u64) -> usize {
-        ((u128::from(fingerprint) * (2 * self.heads.len()) as u128) >> 64) as usize
-    }
-
     /// The place of the next one, one more than its number; 0 for none.
     #[inline]
     pub fn next(&self, link: Link) -> usize {
-        let (word, shift) = self.link(link);
-        ((word.get() >> shift) & 0xffff_ffff) as usize
+        (self.link(link).get() & NEXT) as usize
     }
 
     #[inline]
-    fn link(&self, link: Link) -> (&'static Word, u32) {
+    fn link(&self, link: Link) -> &'static Word {
         match link {
-            Link::Head(head) => (&self.heads[head / 2], (head as u32 % 2) * 32),
-            Link::Slot(slot) => (&self.slots[slot][3], 0),
+            Link::Head(home) => self.head(home),
+            Link::Slot(slot) => &self.slots[slot][3],
         }
     }
 
     /// The word of a link when it leads to another place.
     fn led(&self, link: Link, next: usize) -> (&'static Word, u64) {
-        let (word, shift) = self.link(link);
-        (word, word.get() & !(0xffff_ffff << shift) | (next as u64) << shift)
+        let word = self.link(link);
+        (word, word.get() & !NEXT | next as u64)
     }
 
     #[inline]
@@ -154,17 +181,24 @@ impl Part {
 
     #[inline]
     fn find_link(&self, fingerprint: u64) -> (Place, Link) {
-        let mut link = Link::Head(self.home(fingerprint));
+        let home = self.home(fingerprint);
+        self.find_behind(home, self.head(home).get(), fingerprint)
+    }
+
+    /// Where a fingerprint's slot lies behind a head that says so.
+    #[inline]
+    pub fn find_behind(&self, home: usize, head: u64, fingerprint: u64) -> (Place, Link) {
+        let (mut link, mut next) = (Link::Head(home), (head & NEXT) as usize);
         for _ in 0..=self.slots.len() {
-            let next = self.next(link);
             if next == 0 {
                 return (Place::Nowhere, link);
             }
             let Some(slot) = self.slots.get(next - 1) else { break };
-            if slot[0].get() == fingerprint {
+            if slot[2].get() == fingerprint {
                 return (Place::At(next - 1), link);
             }
             link = Link::Slot(next - 1);
+            next = self.next(link);
         }
         (Place::Broken, link)
     }
@@ -172,23 +206,24 @@ impl Part {
     #[inline]
     pub fn stored(&self, slot: usize) -> Stored {
         let slot: &Slot = &self.slots[slot];
-        Stored { words: [slot[1].get(), slot[2].get()], total: (slot[3].get() >> 32) as u32 }
+        Stored { words: [slot[0].get(), slot[1].get()], total: (slot[3].get() >> 32) as u32 }
     }
 
     /// Gives a slot back that no chain leads to.
     pub fn free(&self, slot: usize) {
         let free = self.control(Control::Free);
-        self.slots[slot][1].set(FREE);
+        self.slots[slot][0].set(FREE);
         self.slots[slot][3].set(free.get());
         free.set(slot as u64 + 1);
         let used = self.control(Control::Used);
         used.set(used.get().saturating_sub(1));
     }
 
-    /// Takes what lies in a slot out of its chain and gives the slot back, as a step of its own: one word.
-    pub fn forget(&self, slot: usize) {
+    /// Takes what lies in a slot out of its chain, which is held, and gives the slot back, as a step of its own: one
+    /// word.
+    fn forget(&self, slot: usize) {
         let stored = self.stored(slot);
-        let (Place::At(found), link) = self.find_link(self.slots[slot][0].get()) else { return };
+        let (Place::At(found), link) = self.find_link(self.slots[slot][2].get()) else { return };
         if found != slot {
             return;
         }
@@ -218,7 +253,7 @@ impl Part {
         let mut is_used = vec![false; self.slots.len()];
         let (mut used, mut blocks) = (0, 0);
         self.marks.iter().for_each(|mark| mark.set(0));
-        for head in 0..2 * self.heads.len() {
+        for head in 0..self.heads.len() {
             let mut link = Link::Head(head);
             loop {
                 let next = self.next(link);
@@ -230,7 +265,7 @@ impl Part {
                 }
                 let stored = self.stored(slot);
                 let block = self.block_of(stored);
-                let is_sound = self.home(self.slots[slot][0].get()) == head
+                let is_sound = self.home(self.slots[slot][2].get()) == head
                     && match Kind::of(stored.words) {
                         Some(Kind::Small) => true,
                         Some(Kind::Block) => {
@@ -252,7 +287,7 @@ impl Part {
         }
         let mut free = 0;
         for slot in (0..self.slots.len()).rev().filter(|&slot| !is_used[slot]) {
-            self.slots[slot][1].set(FREE);
+            self.slots[slot][0].set(FREE);
             self.slots[slot][3].set(free);
             free = slot as u64 + 1;
         }
@@ -263,13 +298,34 @@ impl Part {
 }
 
 impl Guard<'_> {
+    /// Forgets what lies in a slot, where that is still so once its chain is held; false where it is not.
+    ///
+    /// # Errors
+    /// As [`hold`](Self::hold).
+    pub fn forget_if(
+        &self,
+        slot: usize,
+        who: Holder<'_>,
+        is_so: impl FnOnce(Stored) -> bool,
+    ) -> Result<bool> {
+        let part = self.part;
+        let home = part.home(part.slots[slot][2].get());
+        self.holding(home, who, || {
+            let is_so = is_so(part.stored(slot));
+            if is_so {
+                part.forget(slot);
+            }
+            is_so
+        })
+    }
+
     /// Writes what a slot says.
     #[inline]
     pub fn write(&mut self, slot: usize, stored: Stored) -> Result<()> {
         let part = self.part;
         let words: &Slot = &part.slots[slot];
-        self.put(&words[1], stored.words[0])?;
-        self.put(&words[2], stored.words[1])?;
+        self.put(&words[0], stored.words[0])?;
+        self.put(&words[1], stored.words[1])?;
         let last = words[3].get();
         self.put(&words[3], last & 0xffff_ffff | u64::from(stored.total) << 32)
     }
@@ -288,9 +344,9 @@ impl Guard<'_> {
         let used = part.control(Control::Used);
         used.set(used.get() + 1);
         let head = Link::Head(part.home(fingerprint));
-        words[0].set(fingerprint);
-        words[1].set(stored.words[0]);
-        words[2].set(stored.words[1]);
+        words[0].set(stored.words[0]);
+        words[1].set(stored.words[1]);
+        words[2].set(fingerprint);
         words[3].set(part.next(head) as u64 | u64::from(stored.total) << 32);
         if Kind::of(stored.words) == Some(Kind::Block) {
             let blocks = part.control(Control::Blocks);
