@@ -13,6 +13,7 @@ mod layout;
 mod mapped;
 mod owner;
 mod part;
+mod quick;
 mod request;
 mod room;
 mod settings;

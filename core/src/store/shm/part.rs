@@ -162,6 +162,12 @@ impl Part {
         self.control(Control::Lock).exchange(version, version | own).then(|| self.guard(version, own))
     }
 
+    /// The lock, where nobody holds it.
+    #[inline]
+    pub fn lock_now(&self, own: u64) -> Option<Guard<'_>> {
+        self.version().and_then(|version| self.lock_at(version, own))
+    }
+
     #[inline]
     fn guard(&self, version: u64, own: u64) -> Guard<'_> {
         Guard {
@@ -192,7 +198,7 @@ impl Part {
 
     #[inline]
     pub fn try_lock(&self, who: Holder<'_>) -> std::result::Result<Guard<'_>, Unheld> {
-        match self.version().and_then(|version| self.lock_at(version, who.own)) {
+        match self.lock_now(who.own) {
             Some(guard) => Ok(guard),
             None => self.wait(who),
         }

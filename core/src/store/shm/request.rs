@@ -1,21 +1,17 @@
-//! Deciding a request: every limit of a policy, for one key, in one part. Of one limit of few numbers it is
-//! decided on a copy, and its chain is held only to write what was taken, where nothing has changed since;
-//! who is refused holds nothing.
-
-use std::sync::atomic::{Ordering, fence};
+//! Deciding a request: every limit of a policy, for one key, in one part.
 
 use smallvec::SmallVec;
 
 use super::ShmStore;
-use super::chain;
 use super::decide::{Address, debt};
 use super::kept::{Change, Looked};
 use super::mapped::Mapped;
 use super::part::Control;
+use super::quick::{self, Asked, Quick};
 use super::room::Need;
-use super::slot::{Place, fingerprint};
+use super::slot::fingerprint;
 use crate::Result;
-use crate::algorithm::{Decided, Found, Seen};
+use crate::algorithm::{Found, Seen};
 use crate::clock::{Now, Time};
 use crate::receipt::Lease;
 use crate::store::bucket::{Bucket, Fingerprint};
@@ -37,23 +33,20 @@ impl ShmStore {
     ) -> Result<T> {
         let mapped = self.mapped();
         let key = mapped.key(request.key);
-        if let [bucket] = request.buckets
-            && let (Mode::Acquire, 1..) | (Mode::Peek, _) = (mode, request.cost)
-        {
+        if let (Mode::Acquire, 1..) | (Mode::Peek, _) = (mode, request.cost) {
             let asked = Asked { mapped, key, time, cost: request.cost, is_peek: mode == Mode::Peek };
-            for turn in 0..TRIES {
-                match quick(bucket, asked) {
-                    Quick::Decided(admitted, now, seen) => {
-                        self.look_for_the_file(mapped, time, now);
-                        return Ok(answer(Verdict::new(admitted, now, &[seen])));
-                    }
-                    Quick::Held => (0..FIRST_SPINS << turn).for_each(|_| std::hint::spin_loop()),
-                    Quick::NotSo => break,
+            if let [bucket] = request.buckets {
+                if let Some((admitted, now, seen)) = tried(|| quick::decide_one(bucket, asked)) {
+                    self.look_for_the_file(mapped, time, now);
+                    return Ok(answer(Verdict::new(admitted, now, &[seen])));
                 }
-            }
-            if let Some((admitted, now, seen, lease)) = self.decide_one(bucket, asked)? {
+                if let Some((admitted, now, seen, lease)) = self.decide_one(bucket, asked)? {
+                    self.look_for_the_file(mapped, time, now);
+                    return Ok(answer(Verdict { admitted, now, seen: &[seen], lease }));
+                }
+            } else if let Some((admitted, now, seen)) = tried(|| quick::decide_all(request.buckets, asked)) {
                 self.look_for_the_file(mapped, time, now);
-                return Ok(answer(Verdict { admitted, now, seen: &[seen], lease }));
+                return Ok(answer(Verdict::new(admitted, now, &seen)));
             }
         }
         let outcome = self.decide_charges(mapped, request, key, mode, time)?;
@@ -123,81 +116,15 @@ impl ShmStore {
     }
 }
 
-/// What is asked of one key.
-#[derive(Clone, Copy)]
-struct Asked<'a> {
-    mapped: &'a Mapped,
-    key: Fingerprint,
-    time: Time,
-    cost: u64,
-    is_peek: bool,
-}
-
-/// What came of deciding on a copy.
-enum Quick {
-    Decided(bool, Now, Seen),
-    /// Somebody holds the chain, or held it meanwhile.
-    Held,
-    /// It takes more than a few numbers that are there, or than one word to be whole.
-    NotSo,
-}
-
+/// Tries what needs nobody's patience, a few times while others are in the way.
 #[inline(always)]
-fn quick(bucket: &Bucket, asked: Asked<'_>) -> Quick {
-    let Asked { mapped, key, time, cost, is_peek } = asked;
-    let part = &mapped.parts[mapped.part_index(key)];
-    let at = fingerprint(bucket.with_key(key), time);
-    let home = part.home(at);
-    let head = part.head(home);
-    let was = head.get_first();
-    if chain::holder(was) != 0 {
-        return Quick::Held;
-    }
-    if part.control(Control::Blocks).get() != 0 {
-        return Quick::NotSo;
-    }
-    let (Place::At(slot), _) = part.find_behind(home, was, at) else { return Quick::NotSo };
-    let stored = part.stored(slot);
-    let Some(mut state) = stored.small() else { return Quick::NotSo };
-    // After the head: who held the chain before had read it before.
-    let now = mapped.now(time);
-    let unless_changed = |admitted, seen| {
-        fence(Ordering::Acquire);
-        if head.get() == was { Quick::Decided(admitted, now, seen) } else { Quick::Held }
-    };
-    if is_peek {
-        let (seen, found) = bucket.algorithm().see(Some(&state), now, cost);
-        if found == Found::Future && time.given().is_none() {
-            return Quick::NotSo;
+fn tried<S>(mut quick: impl FnMut() -> Quick<S>) -> Option<(bool, Now, S)> {
+    for turn in 0..TRIES {
+        match quick() {
+            Quick::Decided(admitted, now, seen) => return Some((admitted, now, seen)),
+            Quick::Held => (0..FIRST_SPINS << turn).for_each(|_| std::hint::spin_loop()),
+            Quick::NotSo => break,
         }
-        return unless_changed(bucket.algorithm().admits(&seen, now, cost), seen);
     }
-    let Some(Decided { admitted, found, seen }) = bucket.algorithm().decide(&mut state, now, cost) else {
-        return Quick::NotSo;
-    };
-    if found != Found::Sound {
-        return Quick::NotSo;
-    }
-    if !admitted {
-        return unless_changed(false, seen);
-    }
-    let (Some([first, numbers]), Some(own)) = (stored.followed_by(&state), mapped.owners.own()) else {
-        return Quick::NotSo;
-    };
-    let held = chain::held(was, own);
-    if !head.exchange(was, held) {
-        return Quick::Held;
-    }
-    let words = &part.slots[slot];
-    // A version comes again after a million others: what was read must still be there as well.
-    if part.stored(slot) != stored || words[2].get() != at {
-        head.set(chain::released(held));
-        return Quick::Held;
-    }
-    if numbers != stored.words[1] {
-        words[1].set(numbers);
-    }
-    words[0].set(first);
-    head.set(chain::released(held));
-    Quick::Decided(true, now, seen)
+    None
 }
