@@ -4,8 +4,8 @@
 //! holds a record lock for it on a byte that belongs to that place, which it loses at its end, however
 //! it ends, once none of its threads runs any more. Such a lock is no child's (as one of an open file
 //! would be), and is the same for all namespaces of processes. A process loses it too when it closes
-//! another descriptor of the same file; so where the kernel says that nobody holds it, its number and
-//! start are looked up as well.
+//! another descriptor of the same file; so where the kernel says that nobody holds it, its number,
+//! start and program are looked up as well.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -38,6 +38,18 @@ struct Identity {
     process: u64,
     namespace: u64,
     started: u64,
+    /// Where its stack began: another place each time that it becomes another program, whose threads are none of
+    /// those before. 0 where that is not to be known.
+    stack: u64,
+}
+
+/// What the kernel says of a process: the letter of its state, how many threads it has, when it started, in ticks
+/// since the machine did, and where its stack began.
+struct Process {
+    state: char,
+    threads: u64,
+    started: u64,
+    stack: u64,
 }
 
 impl Owners {
@@ -65,12 +77,18 @@ impl Owners {
             let me = Identity::own();
             for (place, entry) in self.table.iter().enumerate() {
                 // Another copy of this library in this process, whose lock would be granted to this one, too.
-                if Identity::of(entry) == me || !lock(self.file, LOCKS_AT + place as i64) {
+                let (owner, at) = (Identity::of(entry), LOCKS_AT + place as i64);
+                if owner == me || !lock(self.file, at) {
+                    continue;
+                }
+                if owner.is_running_beside(&me) {
+                    record_lock(self.file, at, libc::F_SETLK, libc::F_UNLCK);
                     continue;
                 }
                 let own = place as u64 + 1;
                 entry[1].set(me.namespace);
                 entry[2].set(me.started);
+                entry[3].set(me.stack);
                 entry[0].set(me.process);
                 release(own);
                 self.own.store(u64::from(fork::generation()) << 32 | own, Ordering::Release);
@@ -93,8 +111,7 @@ impl Owners {
         if is_locked(self.file, LOCKS_AT + place as i64) || self.own() == Some(number) {
             return true;
         }
-        let (owner, me) = (Identity::of(entry), Identity::own());
-        owner.process != 0 && owner.namespace == me.namespace && owner.is_running()
+        Identity::of(entry).is_running_beside(&Identity::own())
     }
 }
 
@@ -107,47 +124,67 @@ impl Identity {
     fn own() -> Self {
         let process = u64::from(std::process::id());
         let namespace = fs::metadata("/proc/self/ns/pid");
+        let (started, stack) = Process::look_up("self").map_or((0, 0), |it| (it.started, it.stack));
+        let namespace = namespace.map_or(0, |it| std::os::unix::fs::MetadataExt::ino(&it));
+        Self { process, namespace, started, stack }
+    }
+
+    fn of([process, namespace, started, stack]: &[Word; OWNER_WORDS]) -> Self {
         Self {
-            process,
-            namespace: namespace.map_or(0, |it| std::os::unix::fs::MetadataExt::ino(&it)),
-            started: state("self").map_or(0, |(_, started)| started),
+            process: process.get(),
+            namespace: namespace.get(),
+            started: started.get(),
+            stack: stack.get(),
         }
     }
 
-    fn of([process, namespace, started, _]: &[Word; OWNER_WORDS]) -> Self {
-        Self { process: process.get(), namespace: namespace.get(), started: started.get() }
+    /// Whether it is a process in the sight of this one, and still runs.
+    fn is_running_beside(&self, me: &Self) -> bool {
+        self.process != 0 && self.namespace == me.namespace && self.is_running()
     }
 
-    /// Whether a process with this number runs that started then. Where nobody can say it does not.
+    /// Whether a process with this number runs that started then, and is still that program. Where nobody can say it
+    /// does not.
     fn is_running(&self) -> bool {
-        state(&self.process.to_string())
-            .is_some_and(|(state, started)| !matches!(state, 'Z' | 'X' | 'x') && started == self.started)
+        Process::look_up(&self.process.to_string()).is_some_and(|process| {
+            let is_same = [process.stack, self.stack].contains(&0) || process.stack == self.stack;
+            process.started == self.started && is_same && !process.is_over()
+        })
     }
 }
 
-/// The letter of a process's state, and when it started, in ticks since the machine did.
-fn state(process: &str) -> Option<(char, u64)> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program before it may hold anything, but no more brackets follow.
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    Some((fields.next()?.chars().next()?, fields.nth(18)?.parse().ok()?))
+impl Process {
+    fn look_up(process: &str) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name of the program before it may hold anything, but no more brackets follow.
+        let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let mut number = |after| fields.nth(after)?.parse().ok();
+        Some(Self { state, threads: number(16)?, started: number(1)?, stack: number(5)? })
+    }
+
+    /// Whether all of its threads have ended, not its first one alone.
+    fn is_over(&self) -> bool {
+        matches!(self.state, 'X' | 'x') || self.state == 'Z' && self.threads <= 1
+    }
 }
 
 /// A record lock on one byte: granted at once, or not.
 fn lock(file: &OwnedFd, at: i64) -> bool {
-    record_lock(file, at, libc::F_SETLK).is_some()
+    record_lock(file, at, libc::F_SETLK, libc::F_WRLCK).is_some()
 }
 
 /// Whether another process holds it. Where the kernel does not say, it is taken as held: who waits in vain is told,
 /// who goes past a living holder breaks something.
 fn is_locked(file: &OwnedFd, at: i64) -> bool {
-    record_lock(file, at, libc::F_GETLK).is_none_or(|kind| kind != libc::F_UNLCK as libc::c_short)
+    record_lock(file, at, libc::F_GETLK, libc::F_WRLCK)
+        .is_none_or(|kind| kind != libc::F_UNLCK as libc::c_short)
 }
 
-fn record_lock(file: &OwnedFd, at: i64, command: libc::c_int) -> Option<libc::c_short> {
+fn record_lock(file: &OwnedFd, at: i64, command: libc::c_int, kind: libc::c_int) -> Option<libc::c_short> {
     // SAFETY: all of its fields are integers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = at;
     lock.l_len = 1;
@@ -165,5 +202,16 @@ mod tests {
         assert!(me.is_running() && me.started > 0 && me.namespace > 0);
         assert!(!Identity { started: me.started - 1, ..me }.is_running());
         assert!(!Identity { process: 1 << 30, ..me }.is_running());
+        // Another program in the same process; who cannot see that takes it for the same.
+        assert!(me.stack > 0 && !Identity { stack: me.stack + 16, ..me }.is_running());
+        assert!(Identity { stack: 0, ..me }.is_running());
+        assert!(!Identity { namespace: me.namespace + 1, ..me }.is_running_beside(&me));
+    }
+
+    #[test]
+    fn a_process_runs_while_any_of_its_threads_does() {
+        let of = |state, threads| Process { state, threads, started: 1, stack: 1 };
+        assert!(of('Z', 1).is_over() && of('X', 1).is_over());
+        assert!(!of('Z', 2).is_over() && !of('T', 1).is_over());
     }
 }
