@@ -157,6 +157,7 @@ def soak_steps() -> list[Step]:
         "MIRAB_ATTEMPTS": "1000000",
         "MIRAB_DECISIONS": "200000",
         "MIRAB_FUZZ": "1000000",
+        "MIRAB_KILL_SECONDS": "600",
     }
     return [
         Step(

@@ -1,0 +1,99 @@
+//! Processes that are stopped at any instant, and go on later: the others wait for as long as was said, and
+//! nobody takes from them what they hold.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mirab::{ErrorKind, Limiter, OnStoreFailure, Policy, Store};
+
+use crate::common::say;
+use crate::common::shm::Shared;
+use crate::crew::{Crew, role, signal};
+use crate::hammer::{Scene, WORKERS, of_lists, of_numbers};
+use crate::limiter;
+use crate::tally::{Count, Tally};
+
+fn one_after_the_other(scene: &Scene) {
+    let (shared, tally) = (Shared::new("stopped"), Tally::new());
+    let uri = shared.uri(scene.file);
+    let limiter = limiter(scene.policy, &uri);
+    let mut told = 0;
+    let mut stops = 0;
+    while stops < 50 {
+        let role = role("hammers", &uri, &tally, scene.policy, scene.keys);
+        let mut crew = Crew::new(role, &tally, WORKERS / 2);
+        while stops < 50 && tally.get(Count::Key) < scene.keys {
+            thread::sleep(Duration::from_micros(crew.random.below(3_000)));
+            let place = crew.random.below(crew.workers.len() as u64) as usize;
+            signal(&crew.workers[place], libc::SIGSTOP);
+            thread::sleep(Duration::from_millis(30));
+            signal(&crew.workers[place], libc::SIGCONT);
+            stops += 1;
+        }
+        // Nobody was killed: nothing is lost.
+        assert_eq!(crew.end(), 0);
+        told += scene.check(&limiter, &tally, 0);
+        scene.clear(&limiter, &tally);
+    }
+    say(format_args!("{}: {told} told while others were stopped", scene.policy));
+}
+
+#[test]
+fn who_is_stopped_goes_on_where_it_was() {
+    one_after_the_other(&of_numbers("1000/365 days"));
+    one_after_the_other(&of_lists("400/365 days; sliding_log: 1000/hour"));
+}
+
+/// Long enough that only a process that is stopped can be meant, on a machine with other things to do.
+const TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Asks until a process that is stopped was in the way; the answer to that.
+fn asks_beside_one_that_is_stopped(limiter: &Limiter, crew: &mut Crew<'_>) -> mirab::Result<mirab::Decision> {
+    for _ in 0..5_000 {
+        thread::sleep(Duration::from_micros(crew.random.below(2_000)));
+        signal(&crew.workers[0], libc::SIGSTOP);
+        // It stops a little later than it is told to.
+        thread::sleep(Duration::from_micros(500));
+        let begun = Instant::now();
+        let asked = limiter.acquire(0_u64.to_be_bytes(), 1);
+        let took = begun.elapsed();
+        signal(&crew.workers[0], libc::SIGCONT);
+        assert!(took < 10 * TIMEOUT, "{took:?}");
+        let was_in_the_way = asked.as_ref().map_or(true, |it| it.degraded());
+        if was_in_the_way {
+            assert!(took >= TIMEOUT, "{took:?}");
+            return asked;
+        }
+        assert!(asked.unwrap().allowed());
+        crew.tally.add(Count::Taken, 1);
+    }
+    panic!("it never held anything when it was stopped");
+}
+
+fn beside_one_that_is_stopped(policy: &str) {
+    let (shared, tally) = (Shared::new("waiting"), Tally::new());
+    let uri = shared.uri("?max_keys=200&log_entries=131072&timeout_ms=50");
+    let [raising, degrading] = [OnStoreFailure::Raise, OnStoreFailure::Local].map(|choice| {
+        let builder = Limiter::builder(Policy::parse(policy).unwrap()).store(Store::open(&uri).unwrap());
+        builder.on_store_failure(choice).build().unwrap()
+    });
+    // The worker itself is stopped for longer than it would wait; nobody else holds anything then.
+    let mut crew = Crew::new(role("hammers", &uri, &tally, policy, 1), &tally, 1);
+    crate::until("the worker's first decision", || tally.get(Count::Begun) > 0);
+    let error = asks_beside_one_that_is_stopped(&raising, &mut crew).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreTimeout, "{error}");
+    let decision = asks_beside_one_that_is_stopped(&degrading, &mut crew).unwrap();
+    assert!(decision.degraded() && decision.allowed());
+    assert_eq!(crew.end(), 0);
+    let used = raising.peek(0_u64.to_be_bytes(), 1).unwrap().used();
+    assert_eq!(used, tally.told(0) + tally.get(Count::Taken), "{policy}");
+}
+
+#[test]
+fn who_waits_for_one_that_is_stopped_is_told() {
+    beside_one_that_is_stopped("fixed_window: 4000000000/365 days from first");
+    beside_one_that_is_stopped(
+        "fixed_window: 4000000000/365 days from first; sliding_window: 4000000000/365 days",
+    );
+    beside_one_that_is_stopped("sliding_log: 4000000/hour buckets 60");
+}
