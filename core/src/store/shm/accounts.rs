@@ -7,6 +7,11 @@ pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// The group of what this process makes.
+pub(super) fn group() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
 /// The number of a group.
 pub(super) fn group_named(name: &str) -> Option<u32> {
     entry("/etc/group", |fields| fields.first() == Some(&name))?.get(2)?.parse().ok()

@@ -4,9 +4,11 @@
 //! ever opens half of one, and whoever is killed while making it leaves nothing.
 
 use std::fs;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
@@ -35,14 +37,15 @@ pub(super) fn open(settings: &Settings) -> Result<Mapped> {
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(file) => {
                 let stat = check(settings, &file)?;
-                let (file, words) = map(path, file, stat.st_size)?;
-                let (geometry, header) = layout::read_header(words)
+                let mapping = Mapping::new(path, &file, stat.st_size)?;
+                let (geometry, header) = layout::read_header(mapping.words())
                     .map_err(|error| wrong(path, error.kind(), &error.to_string()))?;
                 if header.boot == boot::id() {
+                    let (file, words) = mapping.keep(file);
                     return Mapped::new(file, words, geometry, header);
                 }
                 // All that it says is of before the machine was started anew.
-                if owner::lock_to_replace(file) && is_named(path, &stat) {
+                if owner::lock_to_replace(&file) && is_named(path, &stat) {
                     fs::remove_file(path).map_err(|error| failed(path, "be removed", &error.to_string()))?;
                 }
             }
@@ -87,11 +90,26 @@ fn check(settings: &Settings, file: &OwnedFd) -> Result<Stat> {
         };
         return Err(wrong(path, ErrorKind::StoreDenied, &what));
     }
+    let group = stat.st_gid;
+    let is_wanted = match settings.group {
+        Some(wanted) => wanted == group,
+        None => settings.mode & 0o020 != 0 || accounts::group() == group,
+    };
+    if stat.st_mode & 0o020 != 0 && !is_wanted {
+        let what =
+            format!("can be written by group {group}: users share one by their group (?group={group})");
+        return Err(wrong(path, ErrorKind::StoreDenied, &what));
+    }
     if stat.st_mode & 0o002 != 0 {
         return Err(wrong(path, ErrorKind::StoreDenied, "can be written by everybody"));
     }
     if stat.st_size < (HEADER_WORDS * 8) as i64 {
         let what = format!("is only {} bytes long: it was cut off, or is another's", stat.st_size);
+        return Err(wrong(path, ErrorKind::StoreCorrupt, &what));
+    }
+    if stat.st_size % size_of::<Word>() as i64 != 0 {
+        let what =
+            format!("is {} bytes long, which are no whole words: it was cut off or extended", stat.st_size);
         return Err(wrong(path, ErrorKind::StoreCorrupt, &what));
     }
     check_system(path, file, &stat)?;
@@ -127,19 +145,46 @@ fn check_system(_: &Path, _: &OwnedFd, _: &Stat) -> Result<()> {
     Ok(())
 }
 
-/// Maps a file, which from now on stays open.
-fn map(path: &Path, file: OwnedFd, size: i64) -> Result<(&'static OwnedFd, &'static [Word])> {
-    let size = usize::try_from(size).unwrap_or(0) / size_of::<Word>();
-    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: a new mapping, at an address of the kernel's choice.
-    let mapping = unsafe {
-        rustix::mm::mmap(std::ptr::null_mut(), size * size_of::<Word>(), protection, flags, &file, 0)
-    };
-    let mapping = mapping.map_err(|errno| failed(path, "be mapped", &errno.to_string()))?;
-    // SAFETY: the mapping has that many words, is aligned to a page, and is never taken away; a word is an
-    // atomic, which other processes may change at any time, and any bits are one.
-    let words = unsafe { std::slice::from_raw_parts(mapping.cast::<Word>().cast_const(), size) };
-    Ok((Box::leak(Box::new(file)), words))
+/// A mapped file, until it is to be kept.
+struct Mapping {
+    address: NonNull<Word>,
+    words: usize,
+}
+
+impl Mapping {
+    fn new(path: &Path, file: &OwnedFd, size: i64) -> Result<Self> {
+        let words = usize::try_from(size).unwrap_or(0) / size_of::<Word>();
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping, at an address of the kernel's choice.
+        let mapped = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), words * size_of::<Word>(), protection, flags, file, 0)
+        };
+        let mapped = mapped.map_err(|errno| failed(path, "be mapped", &errno.to_string()))?;
+        let address =
+            NonNull::new(mapped.cast()).ok_or_else(|| failed(path, "be mapped", "at no address"))?;
+        Ok(Self { address, words })
+    }
+
+    fn words(&self) -> &[Word] {
+        // SAFETY: the mapping has that many words, is aligned to a page, and is not taken away while this lives; a
+        // word is an atomic, which other processes may change at any time, and any bits are one.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.words) }
+    }
+
+    /// From now on it stays, and the file stays open.
+    fn keep(self, file: OwnedFd) -> (&'static OwnedFd, &'static [Word]) {
+        let kept = ManuallyDrop::new(self);
+        // SAFETY: as above, and now it is never taken away.
+        let words = unsafe { std::slice::from_raw_parts(kept.address.as_ptr(), kept.words) };
+        (Box::leak(Box::new(file)), words)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is this one's, and nothing is borrowed of it any more.
+        let _ = unsafe { rustix::mm::munmap(self.address.as_ptr().cast(), self.words * size_of::<Word>()) };
+    }
 }
 
 /// Makes the file; none when another was first.
@@ -209,7 +254,7 @@ fn fill(settings: &Settings, file: OwnedFd, size: usize, geometry: &Geometry) ->
             .map_err(|errno| failed(path, &format!("be given to group {group}"), &errno.to_string()))?;
     }
     rustix::fs::fchmod(&file, Mode::from_raw_mode(settings.mode)).map_err(|errno| refused(path, errno))?;
-    let (file, words) = map(path, file, size as i64)?;
+    let (file, words) = Mapping::new(path, &file, size as i64)?.keep(file);
     let header = Header {
         max_keys: settings.max_keys as u64,
         seed: bucket::random_seed(),
@@ -238,6 +283,9 @@ fn failed(path: &Path, what: &str, why: &str) -> Error {
 fn refused(path: &Path, errno: Errno) -> Error {
     match errno {
         Errno::LOOP => wrong(path, ErrorKind::StoreDenied, "is a symbolic link, which is not followed"),
+        Errno::NXIO => {
+            wrong(path, ErrorKind::StoreCorrupt, "is no file: a socket, or of a device that is gone")
+        }
         Errno::ISDIR => wrong(path, ErrorKind::StoreCorrupt, "is a folder"),
         Errno::ACCESS | Errno::PERM | Errno::ROFS => {
             let user = accounts::shown(accounts::user());

@@ -158,19 +158,21 @@ pub(super) fn read_header(words: &[Word]) -> Result<(Geometry, Header), Error> {
     if get(Field::Checksum) != checksum(words) {
         return Err(corrupt("is damaged: its header contradicts itself".to_owned()));
     }
-    let size = |field: Field, most: usize| {
-        let found = usize::try_from(get(field)).ok().filter(|found| (1..=most).contains(found));
-        found.ok_or_else(|| corrupt("is damaged: its header holds impossible numbers".to_owned()))
+    let number = |field: Field| usize::try_from(get(field)).unwrap_or(0);
+    let found = Geometry {
+        parts: number(Field::Parts),
+        slots: number(Field::Slots),
+        heads: number(Field::Heads),
+        log_entries: number(Field::LogEntries),
     };
-    let geometry = Geometry {
-        parts: size(Field::Parts, PARTS)?,
-        slots: size(Field::Slots, u32::MAX as usize - 1)?,
-        heads: size(Field::Heads, u32::MAX as usize)?,
-        log_entries: size(Field::LogEntries, Settings::MOST_LOG_ENTRIES)?,
-    };
-    if !geometry.parts.is_power_of_two() || !geometry.log_entries.is_power_of_two() {
-        return Err(corrupt("is damaged: its header holds impossible numbers".to_owned()));
-    }
+    let (max_keys, log_entries) = (number(Field::MaxKeys), found.log_entries);
+    let is_possible = (1..=Settings::MOST_KEYS).contains(&max_keys)
+        && (1..=Settings::MOST_LOG_ENTRIES).contains(&log_entries);
+    // Whoever makes one for these numbers divides it like this.
+    let settings = is_possible.then(|| Settings { max_keys, log_entries, ..Settings::default() });
+    let geometry = settings.map(|settings| Geometry::of(&settings)).filter(|geometry| *geometry == found);
+    let geometry =
+        geometry.ok_or_else(|| corrupt("is damaged: its header holds impossible numbers".to_owned()))?;
     if geometry.words() != words.len() || get(Field::Words) != words.len() as u64 {
         let (found, right) = (words.len() * 8, geometry.words() * 8);
         return Err(corrupt(format!(

@@ -40,7 +40,7 @@ impl Default for Settings {
 
 impl Settings {
     pub const MOST_LOG_ENTRIES: usize = 1 << 17;
-    const MOST_KEYS: usize = 1 << 28;
+    pub const MOST_KEYS: usize = 1 << 28;
 
     /// Of `shm:NAME` or `shm:///PATH`; `rest` is what follows the colon.
     pub fn parse(rest: &str) -> Result<Self> {
