@@ -39,7 +39,7 @@ use crate::health::{Health, News};
 use crate::limit::Limit;
 use crate::named::Named;
 use crate::{Error, ErrorKind, Result};
-use decide::{Address, Addresses, block_of};
+use decide::{Address, Addresses, Locked, block_of};
 use kept::Kept;
 pub(crate) use layout::LAYOUT;
 use mapped::Mapped;
@@ -89,6 +89,18 @@ impl ShmStore {
         if time.given().is_none() && mapped.is_to_be_looked_for(now) && file::is_removed(mapped.file) {
             self.begin_anew(mapped);
         }
+    }
+
+    /// Looks after a failure whether the file is still there: it may have been removed for it.
+    #[cold]
+    fn look_after_failure(&self, mapped: &'static Mapped) {
+        if file::is_removed(mapped.file) {
+            self.begin_anew(mapped);
+        }
+    }
+
+    fn lock_or_look(&self, mapped: &'static Mapped, addresses: &[Address]) -> Result<Locked<'static>> {
+        self.lock(mapped, addresses).inspect_err(|_| self.look_after_failure(mapped))
     }
 
     #[inline]
@@ -218,7 +230,7 @@ impl ShmStore {
     pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
         let mapped = self.mapped();
         let addresses = mapped.addresses(refund.charges, time);
-        let mut locked = self.lock(mapped, &addresses)?;
+        let mut locked = self.lock_or_look(mapped, &addresses)?;
         let slots = addresses.iter().map(|address| match locked.at(address).part.find(address.bucket) {
             Place::At(slot) => Some(slot),
             Place::Nowhere | Place::Broken => None,
@@ -258,7 +270,8 @@ impl ShmStore {
         let blocks = addresses.iter().map(|at| Address { bucket: block_of(at.key, time), ..*at });
         let blocks: Addresses = blocks.collect();
         addresses.extend(blocks);
-        let mut locked = self.lock(mapped, &addresses)?;
+        let mut locked = self.lock_or_look(mapped, &addresses)?;
+        addresses.iter().for_each(|address| locked.at(address).part.mend(address.bucket));
         locked.join();
         for address in &addresses {
             locked.at_mut(address).remove(address.bucket)?;
@@ -269,7 +282,7 @@ impl ShmStore {
 
     pub fn block(&self, key: &[u8], for_us: u64, time: Time) -> Result<()> {
         let (mapped, address) = self.block_address(key, time);
-        let mut locked = self.lock(mapped, std::slice::from_ref(&address))?;
+        let mut locked = self.lock_or_look(mapped, std::slice::from_ref(&address))?;
         let moment = Moment { time, now: mapped.now(time), mapped };
         let words = [Kind::Block.word(moment.now.steady + for_us) | space(time), 0];
         let who = locked.who;
@@ -278,12 +291,13 @@ impl ShmStore {
             guard.write(slot, Stored { words, total: 0 })?;
         } else {
             let need = Need { moment, debt: BLOCK_DEBT, own: &[], who, refuses: false };
-            if !guard.make_room(1, need)? || !guard.insert(address.bucket, Stored { words, total: 0 })? {
+            if !guard.make_room(1, need)? {
                 return Err(Error::new(
                     ErrorKind::StoreFull,
                     "no more keys can be blocked in this key's part of the shared-memory store (max_keys)",
                 ));
             }
+            guard.insert(address.bucket, Stored { words, total: 0 })?;
         }
         locked.close();
         Ok(())
@@ -291,7 +305,7 @@ impl ShmStore {
 
     pub fn unblock(&self, key: &[u8], time: Time) -> Result<()> {
         let (mapped, address) = self.block_address(key, time);
-        let mut locked = self.lock(mapped, std::slice::from_ref(&address))?;
+        let mut locked = self.lock_or_look(mapped, std::slice::from_ref(&address))?;
         locked.at_mut(&address).remove(address.bucket)?;
         locked.close();
         Ok(())

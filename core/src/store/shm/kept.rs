@@ -72,9 +72,7 @@ impl Guard<'_> {
         stored.words[0] |= space(time);
         match slot {
             Some(slot) => self.write(slot, stored)?,
-            None => {
-                self.insert(at, stored)?;
-            }
+            None => self.insert(at, stored)?,
         }
         self.freed.blocks.extend(freed);
         Ok(())

@@ -14,6 +14,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::arena::Block;
+use super::kept::corrupt;
 use super::layout::{CONTROL_WORDS, Geometry, JOURNAL, SLOT_WORDS, UNIT_WORDS};
 use super::owner::Owners;
 use super::slot::FREE;
@@ -233,10 +234,14 @@ impl Part {
         let lead = lead.and_then(|lead| who.parts.get(lead)).filter(|lead| lead.index != self.index);
         let mut is_whole = false;
         if let Some(lead) = lead {
-            if lead.control(Control::Open).get_first() == self.control(Control::LeadVersion).get() {
+            // Until its step is settled the first part is held, and its own first.
+            let is_held = holder(lead.lock_word()) != 0;
+            let is_first = is_held && lead.control(Control::Lead).get_first() == lead.index as u64 + 1;
+            let is_open = lead.control(Control::Open).get_first() == self.control(Control::LeadVersion).get();
+            if is_open && is_first {
                 return Err(Unheld::Settle(lead.index));
             }
-            is_whole = true;
+            is_whole = !is_open;
         }
         let version = next(lock);
         if !self.control(Control::Lock).exchange(lock, version | who.own) {
@@ -308,6 +313,13 @@ impl Guard<'_> {
         self.part.control(Control::Lead).set(0);
     }
 
+    /// The error of a part that contradicts itself, which is made anew when it is given back.
+    #[cold]
+    pub fn damaged(&mut self) -> Error {
+        self.loose += 1;
+        corrupt()
+    }
+
     /// Puts back what an unfinished step of a dead holder changed, here and in the parts that had
     /// joined.
     fn recover(&mut self, dead: u64, who: Holder<'_>) {
@@ -328,6 +340,9 @@ impl Guard<'_> {
                     other.release_dead(|number| is_dead(number) || number == holder(lock));
                 }
             }
+        } else if is_lead {
+            // It was closed for all of them, here too.
+            self.part.control(Control::Journal).set(0);
         }
         self.put_back();
         self.close_all();

@@ -40,7 +40,9 @@ impl ShmStore {
                     self.look_for_the_file(mapped, time, now);
                     return Ok(answer(Verdict::new(admitted, now, &[seen])));
                 }
-                if let Some((admitted, now, seen, lease)) = self.decide_one(bucket, asked)? {
+                let decided = self.decide_one(bucket, asked);
+                let decided = decided.inspect_err(|_| self.look_after_failure(mapped))?;
+                if let Some((admitted, now, seen, lease)) = decided {
                     self.look_for_the_file(mapped, time, now);
                     return Ok(answer(Verdict { admitted, now, seen: &[seen], lease }));
                 }
@@ -49,7 +51,8 @@ impl ShmStore {
                 return Ok(answer(Verdict::new(admitted, now, &seen)));
             }
         }
-        let outcome = self.decide_charges(mapped, request, key, mode, time)?;
+        let outcome = self.decide_charges(mapped, request, key, mode, time);
+        let outcome = outcome.inspect_err(|_| self.look_after_failure(mapped))?;
         self.look_for_the_file(mapped, time, outcome.now);
         Ok(answer(outcome.verdict()))
     }

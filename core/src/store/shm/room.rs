@@ -66,11 +66,11 @@ impl Moment<'_> {
 
 impl Guard<'_> {
     /// Goes on through the part for a few states, until one says nothing, which is forgotten.
-    fn sample(&self, need: Need<'_>, is_of_lists: bool) -> Result<Sample> {
+    fn sample(&mut self, need: Need<'_>, is_of_lists: bool) -> Result<Sample> {
         let part = self.part;
         let cursor = part.control(Control::Cursor);
         let (mut least, mut seen) = (None, 0);
-        let mut at = usize::try_from(cursor.get()).unwrap_or(0);
+        let mut at = usize::try_from(cursor.get()).unwrap_or(0).min(part.slots.len());
         for _ in 0..part.slots.len() {
             at = if at + 1 < part.slots.len() { at + 1 } else { 0 };
             let stored = part.stored(at);
@@ -104,7 +104,7 @@ impl Guard<'_> {
     }
 
     /// Forgets all that says nothing; how many states that were.
-    fn sweep(&self, need: Need<'_>) -> Result<usize> {
+    fn sweep(&mut self, need: Need<'_>) -> Result<usize> {
         let part = self.part;
         let mut forgotten = 0;
         let is_spent =
@@ -159,6 +159,9 @@ impl Guard<'_> {
     fn evict(&mut self, need: Need<'_>, is_of_lists: bool) -> Result<bool> {
         let part = self.part;
         let Sample::Least(least) = self.sample(need, is_of_lists)? else { return Ok(true) };
+        if least.is_none() && self.loose == 0 && !part.adds_up() {
+            return Err(self.damaged());
+        }
         // Something that says nothing may lie elsewhere: a look at all of it, so seldom that it costs no
         // more than a few looks each time.
         let since_sweep = part.control(Control::SinceSweep);

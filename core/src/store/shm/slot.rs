@@ -220,17 +220,18 @@ impl Part {
     }
 
     /// Takes what lies in a slot out of its chain, which is held, and gives the slot back, as a step of its own: one
-    /// word.
-    fn forget(&self, slot: usize) {
+    /// word. False where no chain leads there.
+    fn forget(&self, slot: usize) -> bool {
         let stored = self.stored(slot);
-        let (Place::At(found), link) = self.find_link(self.slots[slot][2].get()) else { return };
+        let (Place::At(found), link) = self.find_link(self.slots[slot][2].get()) else { return false };
         if found != slot {
-            return;
+            return false;
         }
         let (word, led) = self.led(link, self.next(Link::Slot(slot)));
         word.set(led);
         self.let_go(stored);
         self.free(slot);
+        true
     }
 
     /// What goes with a slot that is given up.
@@ -247,20 +248,50 @@ impl Part {
         usize::try_from(self.control(Control::Used).get()).unwrap_or(usize::MAX).min(self.slots.len())
     }
 
+    /// Lets a link lead elsewhere, while others may take its chain, or give it back.
+    fn lead(&self, link: Link, next: usize) {
+        let word = self.link(link);
+        loop {
+            let old = word.get();
+            if word.exchange(old, old & !NEXT | next as u64) {
+                return;
+            }
+        }
+    }
+
+    /// Whether what is said of the part is what its slots say.
+    pub fn adds_up(&self) -> bool {
+        let all = (0..self.slots.len()).map(|slot| self.stored(slot));
+        let all = all.filter(|stored| Kind::of(stored.words).is_some());
+        let (used, taken) = all.fold((0, 0), |(used, taken), stored| {
+            (used + 1, taken + self.block_of(stored).map_or(0, |block| block.granules))
+        });
+        let marked: u32 = self.marks.iter().map(|mark| mark.get().count_ones()).sum();
+        used == self.used() && taken == marked as usize
+    }
+
+    /// Makes all of it anew where a chain leads nowhere.
+    pub fn mend(&self, fingerprint: u64) {
+        if matches!(self.find(fingerprint), Place::Broken) {
+            self.make_anew();
+        }
+    }
+
     /// Makes all of it anew that follows from the chains: what is free, and the counts. What leads
     /// nowhere, or contradicts itself, is cut off.
     pub fn make_anew(&self) {
         let mut is_used = vec![false; self.slots.len()];
         let (mut used, mut blocks) = (0, 0);
+        // What is not to be where it is may lead round.
+        let mut passed_over = 0;
         self.marks.iter().for_each(|mark| mark.set(0));
         for head in 0..self.heads.len() {
             let mut link = Link::Head(head);
             loop {
                 let next = self.next(link);
                 let Some(slot) = next.checked_sub(1) else { break };
-                if is_used.get(slot).is_none_or(|&is_used| is_used) {
-                    let (word, led) = self.led(link, 0);
-                    word.set(led);
+                if is_used.get(slot).is_none_or(|&is_used| is_used) || passed_over > self.slots.len() {
+                    self.lead(link, 0);
                     break;
                 }
                 let stored = self.stored(slot);
@@ -280,8 +311,8 @@ impl Part {
                     used += 1;
                     link = Link::Slot(slot);
                 } else {
-                    let (word, led) = self.led(link, self.next(Link::Slot(slot)));
-                    word.set(led);
+                    passed_over += 1;
+                    self.lead(link, self.next(Link::Slot(slot)));
                 }
             }
         }
@@ -301,22 +332,20 @@ impl Guard<'_> {
     /// Forgets what lies in a slot, where that is still so once its chain is held; false where it is not.
     ///
     /// # Errors
-    /// As [`hold`](Self::hold).
+    /// As [`hold`](Self::hold); `store_corrupt` for a state that no chain leads to.
     pub fn forget_if(
-        &self,
+        &mut self,
         slot: usize,
         who: Holder<'_>,
         is_so: impl FnOnce(Stored) -> bool,
     ) -> Result<bool> {
         let part = self.part;
         let home = part.home(part.slots[slot][2].get());
-        self.holding(home, who, || {
-            let is_so = is_so(part.stored(slot));
-            if is_so {
-                part.forget(slot);
-            }
-            is_so
-        })
+        let forgotten = self.holding(home, who, || is_so(part.stored(slot)).then(|| part.forget(slot)))?;
+        match forgotten {
+            Some(false) => Err(self.damaged()),
+            forgotten => Ok(forgotten.is_some()),
+        }
     }
 
     /// Writes what a slot says.
@@ -330,19 +359,23 @@ impl Guard<'_> {
         self.put(&words[3], last & 0xffff_ffff | u64::from(stored.total) << 32)
     }
 
-    /// Adds what is not there yet, into a free slot; false when there is none.
-    pub fn insert(&mut self, fingerprint: u64, stored: Stored) -> Result<bool> {
+    /// Adds what is not there yet, into a free slot, for which there is room.
+    ///
+    /// # Errors
+    /// `store_corrupt` where none is free.
+    pub fn insert(&mut self, fingerprint: u64, stored: Stored) -> Result<()> {
         let part = self.part;
         let free = part.control(Control::Free);
-        let Some(slot) = usize::try_from(free.get()).ok().and_then(|free| free.checked_sub(1)) else {
-            return Ok(false);
+        let slot = usize::try_from(free.get()).ok().and_then(|free| free.checked_sub(1));
+        let found = slot.and_then(|slot| Some((slot, part.slots.get(slot)?)));
+        let Some((slot, words)) = found.filter(|(_, words)| words[0].get() == FREE) else {
+            return Err(self.damaged());
         };
-        let Some(words) = part.slots.get(slot) else { return Ok(false) };
         // Nobody finds this slot before the last of these.
         self.loose += 1;
         free.set(words[3].get() & 0xffff_ffff);
         let used = part.control(Control::Used);
-        used.set(used.get() + 1);
+        used.set(used.get().wrapping_add(1));
         let head = Link::Head(part.home(fingerprint));
         words[0].set(stored.words[0]);
         words[1].set(stored.words[1]);
@@ -350,11 +383,10 @@ impl Guard<'_> {
         words[3].set(part.next(head) as u64 | u64::from(stored.total) << 32);
         if Kind::of(stored.words) == Some(Kind::Block) {
             let blocks = part.control(Control::Blocks);
-            blocks.set(blocks.get() + 1);
+            blocks.set(blocks.get().wrapping_add(1));
         }
         let (word, led) = part.led(head, slot + 1);
-        self.put(word, led)?;
-        Ok(true)
+        self.put(word, led)
     }
 
     /// Takes out what is there for a fingerprint; true when something was.
