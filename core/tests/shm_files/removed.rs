@@ -1,0 +1,114 @@
+//! The file goes away while processes decide: they meet again in a new one.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mirab::{Limiter, News, Store};
+
+use crate::common::shm::Folder;
+use crate::limiter;
+use crate::workers::{self, Worker, may_go_on, tell};
+use crate::wrong::{good, put};
+
+/// They look every second; slow machines later.
+const SOON: Duration = Duration::from_secs(15);
+
+/// Decides until there are such news.
+fn decide_until(limiter: &Limiter, part: &str) -> News {
+    let begun = Instant::now();
+    loop {
+        assert!(limiter.allow("before", 1).is_ok());
+        if let Some(news) = limiter.next_news()
+            && news.text.contains(part)
+        {
+            return news;
+        }
+        assert!(begun.elapsed() < SOON, "no news of the file");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn decide(path: &str) {
+    let limiter = limiter("1000000/hour", &open(path));
+    let shared = crate::limiter("40/day", limiter.store());
+    assert!(limiter.allow("before", 1).unwrap());
+    tell("decides");
+    while may_go_on() {
+        let news = decide_until(&limiter, "removed");
+        assert!(news.is_error && news.text.contains(path), "{news}");
+        tell("news");
+        assert!(may_go_on());
+        tell(crate::taken(&shared, "key"));
+        assert!(limiter.take_news().is_empty(), "the same news twice");
+    }
+}
+
+fn open(path: &str) -> Store {
+    crate::open(Path::new(path)).unwrap()
+}
+
+#[test]
+fn all_go_on_in_one_new_file() {
+    const TEST: &str = "removed::all_go_on_in_one_new_file";
+    if let Some(role) = workers::role() {
+        return decide(&role[0]);
+    }
+    let folder = Folder::new("removed");
+    let path = folder.file("x");
+    let name = path.to_str().unwrap();
+    let mut all: Vec<Worker> = (0..4).map(|_| Worker::start(TEST, &[name])).collect();
+    all.iter_mut().for_each(|it| assert_eq!(it.hears(), "decides"));
+    for round in 0..3 {
+        let before = fs::metadata(&path).unwrap().ino();
+        if round == 1 {
+            // Another one in its place, of a seed and with states of its own.
+            put(&folder.file("other"), &good());
+            fs::rename(folder.file("other"), &path).unwrap();
+        } else {
+            fs::remove_file(&path).unwrap();
+        }
+        all.iter_mut().for_each(Worker::go);
+        all.iter_mut().for_each(|it| assert_eq!(it.hears(), "news"));
+        assert_ne!(fs::metadata(&path).unwrap().ino(), before);
+        all.iter_mut().for_each(Worker::go);
+        let taken: Vec<u64> = all.iter_mut().map(|it| it.hears().parse().unwrap()).collect();
+        assert_eq!(taken.iter().sum::<u64>(), 40, "round {round}: {taken:?}");
+        assert_eq!(folder.names(), ["x"]);
+    }
+    all.into_iter().for_each(|it| drop(it.end()));
+}
+
+/// What lies in its place can be no store: decisions go on where they were, and it is said why.
+#[test]
+fn what_is_put_in_its_place_may_be_anything() {
+    let folder = Folder::new("replaced");
+    let path = folder.file("x");
+    let limiter = limiter("1000000/30 days", &open(path.to_str().unwrap()));
+    assert!(limiter.allow("key", 500).unwrap());
+    fs::remove_file(&path).unwrap();
+    put(&path, b"something else");
+    let news = decide_until(&limiter, "no new one");
+    assert!(news.is_error && news.text.contains("cut off"), "{news}");
+    assert!(limiter.peek("key", 1).unwrap().used() > 400, "what was counted is still there");
+    fs::remove_file(&path).unwrap();
+    let news = decide_until(&limiter, "what it counted is gone");
+    assert!(news.is_error && limiter.peek("key", 1).unwrap().used() < 400, "{news}");
+}
+
+/// The folder goes away with it, and comes back.
+#[test]
+fn without_a_folder_decisions_go_on() {
+    let folder = Folder::new("no-folder");
+    let inner = folder.file("inner");
+    fs::create_dir(&inner).unwrap();
+    let limiter = limiter("5/day", &open(inner.join("x").to_str().unwrap()));
+    assert_eq!(crate::taken(&limiter, "key"), 5);
+    fs::remove_dir_all(&inner).unwrap();
+    decide_until(&limiter, "no new one");
+    assert!(!limiter.allow("key", 1).unwrap(), "what was counted still counts");
+    fs::create_dir(&inner).unwrap();
+    decide_until(&limiter, "what it counted is gone");
+    assert_eq!(crate::taken(&limiter, "key"), 5);
+}
