@@ -13,7 +13,7 @@ const FILE: &str = "?max_keys=64&log_entries=64&timeout_ms=20000";
 const KEYS: u64 = 2_000;
 
 /// All of these on the same keys; the first is for the key that owes most, too.
-const RICH: &str = "1000000000/365 days";
+const RICH: &str = "4000000000/365 days";
 const POOR: [&str; 4] = [
     "5/minute",
     "sliding_log: 20/minute",
@@ -48,14 +48,14 @@ fn keys_come_and_go() {
     let (shared, tally) = (Shared::new("evicting"), Tally::new());
     let uri = shared.uri(FILE);
     let rich = limiter(RICH, &uri);
-    let first = 900_000_000;
+    let first = 3_000_000_000;
     assert!(rich.allow("rich", first).unwrap());
     let mut crew = Crew::new(role("evicts", &uri, &tally, RICH, KEYS), &tally, WORKERS);
     crew.kill_for(share(SCENES), INTERVAL, || false);
     let killed = crew.end();
     let (told, used) = (tally.get(Count::Taken), rich.peek("rich", 1).unwrap().used());
-    // What flows in is 32 units each second.
-    let flowed = 40 * (share(SCENES).as_secs() + 60);
+    // What flows in is 127 units each second.
+    let flowed = 130 * (share(SCENES).as_secs() + 60);
     assert!(
         used <= first + told + killed && used + flowed >= first + told,
         "{told} told, {used} used, {killed}"

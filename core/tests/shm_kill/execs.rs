@@ -60,7 +60,7 @@ pub fn becomes_another(role: &Role) {
 
 #[test]
 fn what_a_process_held_is_free_when_it_has_become_another() {
-    let scene = of_lists("sliding_log: 30000/hour");
+    let scene = of_lists("sliding_log: 4000000000/hour buckets 60");
     let (shared, tally) = (Shared::new("another"), Tally::new());
     let uri = shared.uri(scene.file);
     let limiter = limiter(scene.policy, &uri);

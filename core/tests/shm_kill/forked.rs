@@ -123,7 +123,7 @@ pub fn leaves_a_child(role: &Role) {
 
 #[test]
 fn what_a_dead_parent_holds_is_free_though_its_child_lives() {
-    let scene = of_lists("sliding_log: 30000/hour");
+    let scene = of_lists("sliding_log: 4000000000/hour buckets 60");
     let (shared, tally) = (Shared::new("orphan"), Tally::new());
     let uri = shared.uri(scene.file);
     let limiter = limiter(scene.policy, &uri);

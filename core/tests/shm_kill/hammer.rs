@@ -1,5 +1,5 @@
-//! Eight processes take all there is of one key after the other, and one of them is killed every 20
-//! milliseconds.
+//! Eight processes take all there is of one key after the other, and one of them is killed again
+//! and again.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,9 @@ use crate::{Role, limiter, share};
 
 /// How many scenes share the time.
 pub const SCENES: u32 = 12;
+/// How often one is killed; where all is taken soon, more often.
 pub const INTERVAL: Duration = Duration::from_millis(20);
+const SHORT: Duration = Duration::from_millis(5);
 pub const WORKERS: usize = 8;
 
 /// A worker: takes from the key that all take from, until nothing is left of it.
@@ -47,14 +49,15 @@ pub struct Scene {
     pub each: u64,
     pub file: &'static str,
     pub keys: u64,
+    interval: Duration,
 }
 
 pub const fn of_numbers(policy: &'static str) -> Scene {
-    Scene { policy, each: 1_000, file: NUMBERS, keys: 1_000 }
+    Scene { policy, each: 1_000, file: NUMBERS, keys: 1_000, interval: INTERVAL }
 }
 
 pub const fn of_lists(policy: &'static str) -> Scene {
-    Scene { policy, each: 400, file: LISTS, keys: 40 }
+    Scene { policy, each: 400, file: LISTS, keys: 40, interval: SHORT }
 }
 
 impl Scene {
@@ -98,7 +101,7 @@ impl Scene {
             let role = role(name, &uri, &tally, self.policy, self.keys);
             let mut crew = Crew::new(role, &tally, WORKERS);
             let is_done = || tally.get(Count::Key) >= self.keys;
-            crew.kill_for(time.saturating_sub(begun.elapsed()), INTERVAL, is_done);
+            crew.kill_for(time.saturating_sub(begun.elapsed()), self.interval, is_done);
             let lost = crew.end();
             told += self.check(&limiter, &tally, lost);
             self.clear(&limiter, &tally);

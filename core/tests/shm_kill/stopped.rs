@@ -10,8 +10,8 @@ use crate::common::say;
 use crate::common::shm::Shared;
 use crate::crew::{Crew, role, signal};
 use crate::hammer::{Scene, WORKERS, of_lists, of_numbers};
-use crate::limiter;
 use crate::tally::{Count, Tally};
+use crate::{limiter, until};
 
 fn one_after_the_other(scene: &Scene) {
     let (shared, tally) = (Shared::new("stopped"), Tally::new());
@@ -79,7 +79,7 @@ fn beside_one_that_is_stopped(policy: &str) {
     });
     // The worker itself is stopped for longer than it would wait; nobody else holds anything then.
     let mut crew = Crew::new(role("hammers", &uri, &tally, policy, 1), &tally, 1);
-    crate::until("the worker's first decision", || tally.get(Count::Begun) > 0);
+    until("the worker's first decision", || tally.get(Count::Begun) > 0);
     let error = asks_beside_one_that_is_stopped(&raising, &mut crew).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreTimeout, "{error}");
     let decision = asks_beside_one_that_is_stopped(&degrading, &mut crew).unwrap();
@@ -95,5 +95,42 @@ fn who_waits_for_one_that_is_stopped_is_told() {
     beside_one_that_is_stopped(
         "fixed_window: 4000000000/365 days from first; sliding_window: 4000000000/365 days",
     );
-    beside_one_that_is_stopped("sliding_log: 4000000/hour buckets 60");
+    beside_one_that_is_stopped("sliding_log: 4000000000/hour buckets 60");
+}
+
+/// Everybody waits at the same time, and not one after the other.
+#[test]
+fn many_who_wait_for_one_that_is_stopped_are_told_as_soon() {
+    let policy = "fixed_window: 4000000000/365 days from first";
+    let (shared, tally) = (Shared::new("many"), Tally::new());
+    let uri = shared.uri("?max_keys=200&timeout_ms=50");
+    let limiter = limiter(policy, &uri);
+    let mut crew = Crew::new(role("hammers", &uri, &tally, policy, 1), &tally, 1);
+    until("the worker's first decision", || tally.get(Count::Begun) > 0);
+    let mut told = 0;
+    for _ in 0..5_000 {
+        thread::sleep(Duration::from_micros(crew.random.below(1_000)));
+        signal(&crew.workers[0], libc::SIGSTOP);
+        thread::sleep(Duration::from_micros(500));
+        // One of them finds out whether somebody is in the way, and then the others ask.
+        let is_in_the_way = limiter.allow(0_u64.to_be_bytes(), 1).is_err();
+        if is_in_the_way {
+            told += 1;
+            thread::scope(|scope| {
+                for _ in 0..24 {
+                    scope.spawn(|| {
+                        let begun = Instant::now();
+                        assert!(limiter.allow(0_u64.to_be_bytes(), 1).is_err());
+                        assert!(begun.elapsed() < 10 * TIMEOUT, "{:?}", begun.elapsed());
+                    });
+                }
+            });
+        }
+        signal(&crew.workers[0], libc::SIGCONT);
+        if told == 3 {
+            break;
+        }
+    }
+    assert_eq!(told, 3, "it held nothing when it was stopped");
+    assert_eq!(crew.end(), 0);
 }
