@@ -8,6 +8,8 @@ mod boot;
 mod chain;
 mod decide;
 mod file;
+#[cfg(test)]
+mod interleaved;
 mod kept;
 mod layout;
 mod mapped;
@@ -69,13 +71,8 @@ pub(super) fn open(rest: &str) -> Result<Arc<ShmStore>> {
             store.compare(&settings);
             return Ok(Arc::clone(store));
         }
-        let mapped = Box::leak(Box::new(file::open(&settings)?));
-        let store = Arc::new(ShmStore {
-            settings: settings.clone(),
-            mapped: AtomicPtr::new(mapped),
-            stand_in: OnceLock::new(),
-            news: Mutex::default(),
-        });
+        let mapped = file::open(&settings)?;
+        let store = Arc::new(ShmStore::over(settings.clone(), mapped));
         store.compare(&settings);
         named.insert(name.into(), Arc::clone(&store));
         Ok(store)
@@ -83,6 +80,15 @@ pub(super) fn open(rest: &str) -> Result<Arc<ShmStore>> {
 }
 
 impl ShmStore {
+    fn over(settings: Settings, mapped: Mapped) -> Self {
+        Self {
+            settings,
+            mapped: AtomicPtr::new(Box::leak(Box::new(mapped))),
+            stand_in: OnceLock::new(),
+            news: Mutex::default(),
+        }
+    }
+
     /// Looks after a decision, from time to time, whether the file is still there.
     #[inline]
     fn look_for_the_file(&self, mapped: &'static Mapped, time: Time, now: Now) {

@@ -373,6 +373,10 @@ impl Guard<'_> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
+        #[cfg(test)]
+        if super::turns::is_dead() {
+            return;
+        }
         if self.written > 0 || self.loose > 0 {
             self.put_back();
         }
