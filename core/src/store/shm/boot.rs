@@ -1,6 +1,9 @@
 //! What tells this run of the machine from the one before.
 
-/// 128 bits; zero where the machine does not say.
+/// Where the machine does not say, or not to this process.
+pub(super) const UNKNOWN: [u64; 2] = [0; 2];
+
+/// 128 bits.
 #[cfg(target_os = "linux")]
 pub(super) fn id() -> [u64; 2] {
     halves(&std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default())
@@ -21,14 +24,14 @@ pub(super) fn id() -> [u64; 2] {
         )
     };
     if failed != 0 {
-        return [0; 2];
+        return UNKNOWN;
     }
     halves(std::str::from_utf8(&text[..length.min(text.len())]).unwrap_or_default())
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(super) fn id() -> [u64; 2] {
-    [0; 2]
+    UNKNOWN
 }
 
 fn halves(text: &str) -> [u64; 2] {
@@ -47,7 +50,7 @@ mod tests {
             halves("01020304-0506-0708-090a-0b0c0d0e0f10\n"),
             [0x0102_0304_0506_0708, 0x090a_0b0c_0d0e_0f10]
         );
-        assert_eq!(halves(""), [0, 0]);
-        assert_ne!(id(), [0, 0]);
+        assert_eq!(halves(""), UNKNOWN);
+        assert_ne!(id(), UNKNOWN);
     }
 }

@@ -40,7 +40,8 @@ pub(super) fn open(settings: &Settings) -> Result<Mapped> {
                 let mapping = Mapping::new(path, &file, stat.st_size)?;
                 let (geometry, header) = layout::read_header(mapping.words())
                     .map_err(|error| wrong(path, error.kind(), &error.to_string()))?;
-                if header.boot == boot::id() {
+                // Who does not know which start of the machine this is takes nothing from those who do.
+                if header.boot == boot::id() || boot::id() == boot::UNKNOWN {
                     let (file, words) = mapping.keep(file);
                     return Mapped::new(file, words, geometry, header);
                 }

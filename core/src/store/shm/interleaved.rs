@@ -128,6 +128,11 @@ fn one_word() {
 }
 
 #[test]
+fn a_count_beside_its_window() {
+    all_take("count", "fixed_window: 3/hour from first", 1, 2, 2, 2);
+}
+
+#[test]
 fn two_words_and_three_processes() {
     all_take("words", "7/1009us burst 3", 2, 1, 3, 1);
 }

@@ -82,14 +82,15 @@ impl Guard<'_> {
             if !is_meant || need.own.contains(&at) {
                 continue;
             }
-            let Some(loss) = need.moment.loss(stored) else { continue };
-            let still = |stored| need.moment.loss(stored) == Some(0);
+            let Some(mut loss) = need.moment.loss(stored) else { continue };
             if loss == 0 {
+                let still = |stored| need.moment.loss(stored) == Some(0);
                 if self.forget_if(at, need.who, still)? {
                     cursor.set(at as u64);
                     return Ok(Sample::Forgotten);
                 }
-                continue;
+                // Somebody has taken from it just now.
+                loss = need.moment.loss(part.stored(at)).unwrap_or(1).max(1);
             }
             if least.is_none_or(|(least, _)| loss < least) {
                 least = Some((loss, at));
