@@ -157,7 +157,7 @@ fn where_nothing_can_be_written() {
     let from = Folder::new("from");
     put(&from.file("good"), &good());
     let command = format!(
-        "mount -t tmpfs tmpfs \"$0\" && cp -p \"{}\" \"$0\" && mount -o remount,ro \"$0\" && exec \"$@\"",
+        "mount -t tmpfs tmpfs \"$0\" && cp -p \"{}\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"",
         from.file("good").display()
     );
     let folder = folder.path.to_str().unwrap();

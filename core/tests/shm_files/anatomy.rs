@@ -13,6 +13,17 @@ const CONTROL: usize = 16;
 const BOOT: usize = 10;
 const CHECKSUM: usize = 15;
 
+/// Words of a part's head.
+pub mod control {
+    pub const LOCK: usize = 0;
+    pub const FREE: usize = 1;
+    pub const USED: usize = 2;
+    pub const JOURNAL: usize = 7;
+    pub const LEAD: usize = 8;
+    pub const LEAD_VERSION: usize = 9;
+    pub const OPEN: usize = 10;
+}
+
 /// The words of a file's parts.
 #[derive(Clone, Copy)]
 pub struct Anatomy {

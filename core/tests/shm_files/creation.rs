@@ -142,3 +142,45 @@ fn what_was_before_the_machine_was_started_anew_counts_no_more() {
     assert_eq!(taken(&limiter("10/hour", &open(&path).unwrap()), "key"), 10);
     assert!(fs::read(&path).unwrap() != old);
 }
+
+/// A process that sees no /proc does not know of which start of the machine a file is, and cannot make one without a
+/// name: it shares the others' file, and leaves theirs and its own whole.
+#[test]
+fn without_proc_there_is_one_file_too() {
+    const TEST: &str = "creation::without_proc_there_is_one_file_too";
+    if let Some(role) = workers::role() {
+        assert!(role.len() == 1 || !Path::new("/proc/self").exists());
+        return tell(taken_of(&role[0], 4));
+    }
+    let Some(around) = workers::mounting() else { return };
+    let folder = Folder::new("no-proc");
+    let hidden = ["sh", "-c", "mount -t tmpfs tmpfs /proc && exec \"$0\" \"$@\""];
+    let around: Vec<&str> = around.into_iter().chain(hidden).collect();
+    for first_sees in [true, false] {
+        let path = folder.file(if first_sees { "seen" } else { "unseen" });
+        let name = path.to_str().unwrap();
+        let take = |sees: bool| {
+            let (around, role) =
+                if sees { (&[][..], &[name][..]) } else { (&*around, &[name, "without"][..]) };
+            Worker::of(&mut workers::command(around, TEST, role)).number()
+        };
+        let mut all = vec![take(first_sees)];
+        if !first_sees {
+            // Of it nobody else can say whether it is of now: it is replaced, once.
+            assert_eq!((all[0], take(true)), (4, 4));
+            all = vec![take(true)];
+            all.push(take(false));
+            assert_eq!(all, [4, 2]);
+        } else {
+            all.extend([take(false), take(true), take(false)]);
+            assert_eq!(all, [4, 4, 2, 0]);
+        }
+    }
+    assert_eq!(folder.names(), ["seen", "unseen"]);
+}
+
+/// Of ten a day, so many.
+fn taken_of(path: &str, most: u64) -> usize {
+    let limiter = limiter("10/day", &open(Path::new(path)).unwrap());
+    (0..most).filter(|_| limiter.allow("key", 1).unwrap()).count()
+}

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mirab::{ErrorKind, Store};
 
 use crate::actor::Actor;
-use crate::anatomy::{self, Anatomy, word};
+use crate::anatomy::{self, Anatomy, control, word};
 use crate::common::shm::Shared;
 use crate::common::{Random, number, say};
 use crate::workers::{self, Worker, may_go_on, tell};
@@ -20,26 +20,26 @@ use crate::wrong::put;
 const PARAMETERS: &str = "?max_keys=130&log_entries=64&timeout_ms=20";
 
 /// Who overwrites a file.
-struct Vandal {
+pub struct Vandal {
     file: File,
-    anatomy: Anatomy,
+    pub anatomy: Anatomy,
     random: Random,
 }
 
 impl Vandal {
-    fn new(shared: &Shared, seed: u64) -> Self {
+    pub fn new(shared: &Shared, seed: u64) -> Self {
         let bytes = std::fs::read(&shared.path).unwrap();
         let file = File::options().read(true).write(true).open(&shared.path).unwrap();
         Self { file, anatomy: Anatomy::of(&bytes), random: Random(seed) }
     }
 
-    fn get(&self, at: usize) -> u64 {
+    pub fn get(&self, at: usize) -> u64 {
         let mut bytes = [0; 8];
         self.file.read_exact_at(&mut bytes, at as u64 * 8).unwrap();
         word(&bytes, 0)
     }
 
-    fn set(&self, at: usize, value: u64) {
+    pub fn set(&self, at: usize, value: u64) {
         self.file.write_all_at(&value.to_le_bytes(), at as u64 * 8).unwrap();
     }
 
@@ -129,8 +129,11 @@ impl Vandal {
             let lock = self.get(control.start) >> 16 << 16;
             let dead = *self.random.pick(&[9, 4_000, 4_096, 5_000, 65_535]);
             self.set(control.start, lock | dead);
-            for (at, most) in [(8, 300), (9, 5), (10, 1 << 20), (11, 1 << 20)] {
-                if self.random.one_in(2) {
+            let stays =
+                [(control::JOURNAL, 300), (control::LEAD, 5), (control::LEAD_VERSION, 9), (control::OPEN, 9)];
+            for (at, most) in stays {
+                // What a journal held before puts back locks of the living, too.
+                if self.random.one_in(if at == control::JOURNAL { 16 } else { 2 }) {
                     let value = match self.random.below(3) {
                         0 => lock,
                         _ => self.random.below(most),
@@ -219,7 +222,7 @@ fn fuzz(shared: &Shared, first: u64, rounds: u64) {
         "{rounds} rounds, mended {mended}, held {stuck}, {:?}, {:?}",
         actor.errors, actor.slowest
     ));
-    assert!(mended >= stuck || rounds < AT_ONCE, "nearly always somebody seems to hold a part");
+    assert!(mended >= rounds / 4 || rounds < AT_ONCE, "nearly always somebody seems to hold a part");
 }
 
 /// Several processes decide in several threads while one overwrites; a new file makes all well.

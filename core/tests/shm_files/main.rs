@@ -16,6 +16,7 @@ mod creation;
 mod damage;
 mod groups;
 mod lists;
+mod mended;
 mod namespaces;
 mod numbers;
 mod removed;
