@@ -15,7 +15,7 @@ use crate::{Role, limiter, share};
 pub const SCENES: u32 = 12;
 /// How often one is killed; where all is taken soon, more often.
 pub const INTERVAL: Duration = Duration::from_millis(20);
-const SHORT: Duration = Duration::from_millis(5);
+pub const SHORT: Duration = Duration::from_millis(5);
 pub const WORKERS: usize = 8;
 
 /// A worker: takes from the key that all take from, until nothing is left of it.
