@@ -191,8 +191,9 @@ fn parts_that_wait_for_each_other() {
         }
         ends(move || {
             let limiter = limiter("5/day", &store);
-            (0..20_u64).for_each(|key| assert!(limiter.allow(key.to_le_bytes(), 3).unwrap()));
-            (0..20_u64).for_each(|key| assert!(!limiter.allow(key.to_le_bytes(), 1).unwrap()));
+            // New ones, for which a part must be held.
+            (20..40_u64).for_each(|key| assert!(limiter.allow(key.to_le_bytes(), 5).unwrap()));
+            (20..40_u64).for_each(|key| assert!(!limiter.allow(key.to_le_bytes(), 1).unwrap()));
         });
     }
 }
