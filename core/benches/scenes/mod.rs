@@ -6,6 +6,8 @@ mod algorithms;
 mod http;
 mod limiter;
 mod notation;
+#[cfg(feature = "shm")]
+mod shm;
 
 use mirab::{Limiter, Policy};
 
@@ -16,12 +18,14 @@ pub type Operation = Box<dyn FnMut() -> bool>;
 pub type Scene = (String, Box<dyn Fn() -> Operation>);
 
 /// The scenes of each group, in the order of the reports.
-pub fn groups() -> [(&'static str, Vec<Scene>); 4] {
-    [
+pub fn groups() -> Vec<(&'static str, Vec<Scene>)> {
+    vec![
         ("notation", notation::scenes()),
         ("limiter", limiter::scenes()),
         ("algorithms", algorithms::scenes()),
         ("http", http::scenes()),
+        #[cfg(feature = "shm")]
+        ("shm", shm::scenes()),
     ]
 }
 
