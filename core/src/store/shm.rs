@@ -58,6 +58,8 @@ pub(crate) struct ShmStore {
     mapped: AtomicPtr<Mapped>,
     stand_in: OnceLock<Arc<MemoryStore>>,
     news: Mutex<VecDeque<News>>,
+    /// Why there is no new file in place of one that was removed.
+    lost: Mutex<Option<String>>,
 }
 
 /// Opens the store behind `shm:NAME` or `shm:///PATH`; `rest` is what follows the colon. In a process it
@@ -86,6 +88,7 @@ impl ShmStore {
             mapped: AtomicPtr::new(Box::leak(Box::new(mapped))),
             stand_in: OnceLock::new(),
             news: Mutex::default(),
+            lost: Mutex::default(),
         }
     }
 
@@ -125,12 +128,16 @@ impl ShmStore {
             let path = &self.settings.path;
             match file::open(&self.settings) {
                 Ok(new) => {
+                    lock(&self.lost).take();
                     self.mapped.store(Box::leak(Box::new(new)), Ordering::Release);
                     self.tell(&format!("the file {path:?} was removed: what it counted is gone"), true);
                 }
                 Err(error) => {
                     let what = format!("the file {path:?} was removed, and there is no new one: {error}");
-                    self.tell(&what, true);
+                    // It is tried again each second, and told once.
+                    if lock(&self.lost).replace(what.clone()).as_ref() != Some(&what) {
+                        self.tell(&what, true);
+                    }
                 }
             }
         })
