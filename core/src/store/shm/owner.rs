@@ -32,6 +32,11 @@ pub(super) struct Owners {
     own: AtomicU64,
 }
 
+/// In the first word of an entry: the bits of when its owner started; and that he is coming, and has not written the
+/// others.
+const STARTED: u32 = 40;
+const COMING: u64 = 1 << 63;
+
 /// What tells a process from all others since the machine was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
@@ -81,19 +86,20 @@ impl Owners {
             let me = Identity::own();
             for (place, entry) in self.table.iter().enumerate() {
                 // Another copy of this library in this process, whose lock would be granted to this one, too.
-                let (owner, at) = (Identity::of(entry), LOCKS_AT + place as i64);
-                if owner == me || !lock(self.file, at) {
+                let (word, at) = (entry[0].get_first(), LOCKS_AT + place as i64);
+                let owner = Identity::of(word, entry);
+                if owner.is(&me) || !lock(self.file, at) {
                     continue;
                 }
-                if owner.is_running_beside(&me) {
+                // The kernel's lock may be lost meanwhile, and be granted to another who comes: the word is one's alone.
+                if owner.is_running_beside(&me) || !entry[0].exchange(word, me.word() | COMING) {
                     record_lock(self.file, at, libc::F_SETLK, libc::F_UNLCK);
                     continue;
                 }
-                let own = place as u64 + 1;
                 entry[1].set(me.namespace);
-                entry[2].set(me.started);
-                entry[3].set(me.stack);
-                entry[0].set(me.process);
+                entry[2].set(me.stack);
+                entry[0].set(me.word());
+                let own = place as u64 + 1;
                 release(own);
                 self.own.store(u64::from(fork::generation()) << 32 | own, Ordering::Release);
                 return Ok(own);
@@ -119,7 +125,7 @@ impl Owners {
         if is_locked(self.file, LOCKS_AT + place as i64) || self.own() == Some(number) {
             return true;
         }
-        Identity::of(entry).is_running_beside(&Identity::own())
+        Identity::of(entry[0].get_first(), entry).is_running_beside(&Identity::own())
     }
 }
 
@@ -137,28 +143,43 @@ impl Identity {
         Self { process, namespace, started, stack }
     }
 
-    fn of([process, namespace, started, stack]: &[Word; OWNER_WORDS]) -> Self {
-        Self {
-            process: process.get(),
-            namespace: namespace.get(),
-            started: started.get(),
-            stack: stack.get(),
-        }
+    /// The first word of its entry: its number and when it started.
+    fn word(&self) -> u64 {
+        self.process << STARTED | self.started & ((1 << STARTED) - 1)
+    }
+
+    /// Whose an entry is with such a first word.
+    fn of(word: u64, [_, namespace, stack, _]: &[Word; OWNER_WORDS]) -> Self {
+        let (process, started) = ((word & !COMING) >> STARTED, word & ((1 << STARTED) - 1));
+        // Of who is coming the others may not be written.
+        let known = if word & COMING == 0 { [namespace.get(), stack.get()] } else { [0, 0] };
+        Self { process, started, namespace: known[0], stack: known[1] }
+    }
+
+    /// Whether both are one, as far as it is known.
+    fn is(&self, other: &Self) -> bool {
+        let [here, there] = [self, other].map(|it| (it.process, it.started));
+        here == there && alike(self.namespace, other.namespace) && alike(self.stack, other.stack)
     }
 
     /// Whether it is a process in the sight of this one, and still runs.
     fn is_running_beside(&self, me: &Self) -> bool {
-        self.process != 0 && self.namespace == me.namespace && self.is_running()
+        self.process != 0 && alike(self.namespace, me.namespace) && self.is_running()
     }
 
     /// Whether a process with this number runs that started then, and is still that program. Where nobody can say it
     /// does not.
     fn is_running(&self) -> bool {
         Process::look_up(&self.process.to_string()).is_some_and(|process| {
-            let is_same = [process.stack, self.stack].contains(&0) || process.stack == self.stack;
-            process.started == self.started && is_same && !process.is_over()
+            let is_same = process.started == self.started && alike(process.stack, self.stack);
+            is_same && !process.is_over()
         })
     }
+}
+
+/// Whether two numbers are the same, or one of them is not known.
+fn alike(one: u64, other: u64) -> bool {
+    one == other || one == 0 || other == 0
 }
 
 impl Process {
@@ -214,6 +235,22 @@ mod tests {
         assert!(me.stack > 0 && !Identity { stack: me.stack + 16, ..me }.is_running());
         assert!(Identity { stack: 0, ..me }.is_running());
         assert!(!Identity { namespace: me.namespace + 1, ..me }.is_running_beside(&me));
+    }
+
+    #[test]
+    fn an_entry_says_whose_it_is_also_while_he_is_coming() {
+        let me = Identity::own();
+        let entry: [Word; OWNER_WORDS] = Default::default();
+        assert!(!Identity::of(0, &entry).is_running_beside(&me));
+        // What stands there is of who had the place before.
+        entry[1].set(me.namespace + 1);
+        entry[2].set(me.stack + 16);
+        assert!(!Identity::of(me.word(), &entry).is_running_beside(&me));
+        let coming = Identity::of(me.word() | COMING, &entry);
+        assert!(coming.is(&me) && coming.is_running_beside(&me));
+        entry[1].set(me.namespace);
+        entry[2].set(me.stack);
+        assert_eq!(Identity::of(me.word(), &entry), me);
     }
 
     #[test]
