@@ -4,11 +4,12 @@
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::say;
 use crate::common::shm::Shared;
 use crate::crew::{Crew, command, end_of, role, signal};
+use crate::forked::{fork, wait};
 use crate::hammer::{Scene, hammer_with, of_lists, of_numbers};
 use crate::tally::{Count, Tally};
 use crate::{Role, limiter, share, until};
@@ -28,7 +29,51 @@ pub fn opens_and_closes(role: &Role) {
     });
 }
 
-/// A worker: the same, but its first thread ends at once, and the others are all that is left of it.
+/// A worker: forks many children at once, again and again, which all come to the store at the same instant, while each
+/// opens and closes the file.
+pub fn come_at_once(role: &Role) {
+    let path = role.uri.trim_start_matches("shm://").split('?').next().unwrap().to_owned();
+    let limiter = role.limiter();
+    for key in 0..role.keys {
+        let begun = Instant::now();
+        let children = (0..16).map(|_| {
+            fork(|| {
+                thread::scope(|scope| {
+                    let closes = scope.spawn(|| {
+                        while begun.elapsed() < Duration::from_millis(15) {
+                            drop(File::open(&path).unwrap());
+                        }
+                    });
+                    while begun.elapsed() < Duration::from_millis(8) {
+                        thread::yield_now();
+                    }
+                    while limiter.allow(key.to_be_bytes(), 1).unwrap() {
+                        role.tally.tell(key);
+                    }
+                    closes.join().unwrap();
+                });
+            })
+        });
+        children.collect::<Vec<_>>().into_iter().for_each(wait);
+        role.tally.next(key);
+    }
+}
+
+#[test]
+fn many_who_come_at_once_have_a_place_each() {
+    let scene = of_lists("400/365 days; sliding_log: 1000/hour");
+    let (shared, tally) = (Shared::new("at-once"), Tally::new());
+    let uri = shared.uri(scene.file);
+    let limiter = limiter(scene.policy, &uri);
+    for _ in 0..3 {
+        let role = role("come_at_once", &uri, &tally, scene.policy, scene.keys);
+        assert!(end_of(&mut command(&role).spawn().unwrap()).success());
+        assert_eq!(scene.check(&limiter, &tally, 0), scene.keys * scene.each);
+        scene.clear(&limiter, &tally);
+    }
+}
+
+/// A worker: opens and closes it too, but its first thread ends at once, and the others are all that is left of it.
 #[cfg(target_os = "linux")]
 pub fn without_its_first(role: &Role) {
     extern "C" fn ends(_: libc::c_int) {

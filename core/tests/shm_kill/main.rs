@@ -32,6 +32,7 @@ const ROLES: &[(&str, Act)] = &[
     ("leases", mixed::leases),
     ("gives_back", mixed::gives_back),
     ("anything", mixed::anything),
+    ("come_at_once", descriptors::come_at_once),
     ("opens_and_closes", descriptors::opens_and_closes),
     #[cfg(target_os = "linux")]
     ("without_its_first", descriptors::without_its_first),
