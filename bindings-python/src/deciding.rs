@@ -102,7 +102,8 @@ fn decide<'py>(
     let time = this.time(py)?;
     if this.is_local() {
         let keep = |bare| decision(limiter, key, bare);
-        return Ok(question.ask(this.core(), bytes, cost, time, keep).map_err(raise)??);
+        let done = this.here(py, |core| question.ask(core, bytes, cost, time, keep));
+        return Ok(done.map_err(raise)??);
     }
     let bare = this.run(py, |core| question.ask(core, bytes, cost, time, |bare| bare))?;
     Ok(decision(limiter, key, bare)?)

@@ -42,11 +42,17 @@ fn class(kind: ErrorKind) -> Option<Class> {
             Some("TimeoutError"),
             "The store did not answer within the deadline; the charge may have happened.",
         ),
-        ErrorKind::StoreDenied => {
-            ("StoreDenied", Some("ConnectionError"), "The store refused the credentials or the command.")
-        }
+        ErrorKind::StoreDenied => (
+            "StoreDenied",
+            Some("ConnectionError"),
+            "The store refused the credentials or the command, or its file is another user's.",
+        ),
         ErrorKind::StoreFull => ("StoreFull", None, "The store has no room left."),
-        ErrorKind::StoreCorrupt => ("StoreCorrupt", None, "The stored value is not one of this library's."),
+        ErrorKind::StoreCorrupt => (
+            "StoreCorrupt",
+            None,
+            "The stored value, or the file of shared memory, is not one of this library's.",
+        ),
         ErrorKind::StoreMismatch => {
             ("StoreMismatch", None, "The store was made with other parameters or another layout.")
         }

@@ -1,6 +1,7 @@
 //! `Limiter`: a policy on a store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use mirab::{BareDecision, Error, Limiter, OnStoreFailure, Step, Time};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -25,14 +26,16 @@ use crate::wait::sleep;
 /// A limiter is a context manager that closes itself. Making one opens no socket and starts no thread.
 ///
 /// limits: notation such as "100/second burst 300", a Limit, or a list of them.
-/// store: a URI ("memory:", "memory:NAME", "redis://...") or a Store.
+/// store: a URI ("memory:", "memory:NAME", "shm:NAME", "redis://...") or a Store. "shm:NAME" is one for all
+///     processes of this host and user: what several workers of one host should use.
 /// clock: None for the store's own (MIRAB_CLOCK=host in the environment chooses `time.time`); a ManualClock;
 ///     or a callable that returns the seconds since 1970.
-/// on_store_failure: what decides when Redis does not: "local", the same limits in this process, from where
+/// on_store_failure: what decides when the store does not: "local", the same limits in this process, from where
 ///     it last saw each bucket; "open" admits all; "closed" refuses all; "raise" raises the Store... error.
 /// instances: how many processes share the store, 1 unless given: under "local" each admits that part.
 ///
-/// Raises InvalidLimit, InvalidUri, InvalidArgument or Unsupported.
+/// Raises InvalidLimit, InvalidUri, InvalidArgument or Unsupported; where the file of "shm:" can't be used,
+/// StoreUnavailable, StoreDenied, StoreCorrupt or StoreMismatch.
 #[pyclass(frozen, subclass, module = "mirab", name = "Limiter")]
 pub struct PyLimiter {
     core: Limiter,
@@ -40,9 +43,16 @@ pub struct PyLimiter {
     /// What of it this process admits by itself while its store fails.
     shares: Py<PyPolicy>,
     clock: Option<Arc<HostClock>>,
-    /// Such a store never blocks, and a decision is shorter than giving up the GIL and taking it.
+    /// Such a store waits for no network, and a decision is shorter than giving up the GIL and taking it.
     local: bool,
+    /// It is of this machine, and may have news; memory never has.
+    shared: bool,
+    /// How often a shared one was asked, for its news.
+    asked: AtomicU32,
 }
+
+/// A shared store is asked for its news once in so many decisions, so that none of them pays for it.
+const NEWS_EVERY: u32 = 16;
 
 #[pymethods]
 impl PyLimiter {
@@ -78,8 +88,16 @@ impl PyLimiter {
         let core = builder.build().map_err(raise)?;
         let policy = Py::new(py, PyPolicy(core.policy().clone()))?;
         let local = core.store().is_local();
-        let shares = if local { policy.clone_ref(py) } else { Py::new(py, PyPolicy(core.shares().clone()))? };
-        Ok(Self { core, policy, shares, clock, local })
+        let shared = local && core.store().kind() != "memory";
+        // Memory cannot fail: nothing is ever decided in its place.
+        let shares = match local && !shared {
+            true => policy.clone_ref(py),
+            false => Py::new(py, PyPolicy(core.shares().clone()))?,
+        };
+        if shared {
+            news::tell(py, &core);
+        }
+        Ok(Self { core, policy, shares, clock, local, shared, asked: AtomicU32::new(0) })
     }
 
     /// Acquires for several keys in one step: `items` are keys, or (key, cost) pairs.
@@ -246,7 +264,7 @@ impl PyLimiter {
         if bare.is_by_share() { &self.shares } else { &self.policy }
     }
 
-    /// Whether its store is in this process.
+    /// Whether its store is in this process or machine.
     pub fn is_local(&self) -> bool {
         self.local
     }
@@ -276,13 +294,32 @@ impl PyLimiter {
         operation: impl FnOnce(&Limiter) -> mirab::Result<T> + Send,
     ) -> PyResult<T> {
         let done = if self.local {
-            operation(&self.core)
+            self.here(py, operation)
         } else {
             let done = py.detach(|| operation(&self.core));
             news::tell(py, &self.core);
             done
         };
         done.map_err(|error: Error| raised().unwrap_or_else(|| raise(error)))
+    }
+
+    /// Calls the core on a store of this process or machine, with the GIL; logs what is new of a shared one after
+    /// a failure, else now and then.
+    #[inline]
+    pub fn here<T>(
+        &self,
+        py: Python<'_>,
+        operation: impl FnOnce(&Limiter) -> mirab::Result<T>,
+    ) -> mirab::Result<T> {
+        let done = operation(&self.core);
+        if self.shared {
+            let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1);
+            self.asked.store(asked, Ordering::Relaxed);
+            if done.is_err() || asked.is_multiple_of(NEWS_EVERY) {
+                news::tell(py, &self.core);
+            }
+        }
+        done
     }
 }
 

@@ -1,4 +1,5 @@
-//! What an operator should know of a store, in the log: that it is not asked any more, that it decides again.
+//! What an operator should know of a store, in the log: that it is not asked any more, that it decides again, that its
+//! file was removed.
 
 use mirab::{Limiter, News};
 use pyo3::prelude::*;

@@ -7,19 +7,19 @@ use pyo3::types::{PyByteArray, PyBytes, PyString};
 use crate::convert::shown;
 use crate::error::{invalid_argument, raise};
 
-/// Where the state lives. Making one opens no socket and starts no thread.
+/// Where the state lives. Making one opens no socket and starts no thread; that of "shm:" opens its file.
 #[pyclass(frozen, module = "mirab", name = "Store")]
 pub struct PyStore(Store);
 
 #[pymethods]
 impl PyStore {
-    /// The store of a URI, such as "memory:", "memory:NAME" or "redis://127.0.0.1:6379".
+    /// The store of a URI, such as "memory:", "memory:NAME", "shm:NAME" or "redis://127.0.0.1:6379".
     #[new]
     fn new(uri: &Bound<'_, PyAny>) -> PyResult<Self> {
         open("uri", uri, "it must be a URI such as \"memory:\"").map(Self)
     }
 
-    /// What it is: "memory" or "redis".
+    /// What it is: "memory", "shm" or "redis".
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind()

@@ -23,6 +23,7 @@ from mirab import (
     Limiter,
     ManualClock,
 )
+from shared import Shared
 
 LATE = 1.0  # how late a loaded machine may wake a task
 
@@ -60,8 +61,10 @@ STEPS: list[tuple[Any, ...]] = [
 @pytest.fixture
 def other_uri(store_uri: str) -> Iterator[str]:
     """A second store of the same kind, empty too."""
-    store = mirab.Store(f"{store_uri}-other")
-    yield f"{store_uri}-other"
+    place, mark, parameters = store_uri.partition("?")
+    uri = f"{place}-other?{parameters}" if place.startswith("shm:") else f"{place}{mark}{parameters}-other"
+    store = mirab.Store(uri)
+    yield uri
     del store
 
 
@@ -133,7 +136,8 @@ def test_it_is_made_as_a_limiter_is() -> None:
     assert "AsyncLimiter" in mirab.__all__
 
 
-def test_on_memory_an_await_never_leaves_the_loop() -> None:
+@pytest.mark.parametrize("kind", ["memory", "shm"])
+def test_on_this_machine_an_await_never_leaves_the_loop(shared: Shared, kind: str) -> None:
     """There is no loop at all here: nothing asks for one."""
 
     def value(coroutine: Any) -> Any:
@@ -141,7 +145,8 @@ def test_on_memory_an_await_never_leaves_the_loop() -> None:
             coroutine.send(None)
         return ended.value.value
 
-    limiter = AsyncLimiter("5/minute; concurrency: 5 for 30s", clock=ManualClock())
+    uri = "memory:" if kind == "memory" else shared.uri()
+    limiter = AsyncLimiter("5/minute; concurrency: 5 for 30s", uri, clock=ManualClock())
     decision = value(limiter.acquire("k", 2))
     assert decision.used == 2
     assert value(limiter.allow("k")) is True

@@ -81,21 +81,21 @@ def test_threads_in_total(store_uri: str, limits: str) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize(("limits", "promised"), SPANS)
 def test_processes_in_any_span(
-    redis_uri: str, method: str, limits: str, promised: Callable[[int], int]
+    common_uri: str, method: str, limits: str, promised: Callable[[int], int]
 ) -> None:
     context = multiprocessing.get_context(method)
-    calls = by_processes(context, makers(method, limits, redis_uri), Blows(seconds=0.35))
+    calls = by_processes(context, makers(method, limits, common_uri), Blows(seconds=0.35))
     assert len(calls) > 100
     assert most_in_a_span(calls, promised) is None
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("limits", TOTALS)
-def test_processes_in_total(redis_uri: str, method: str, limits: str) -> None:
+def test_processes_in_total(common_uri: str, method: str, limits: str) -> None:
     context = multiprocessing.get_context(method)
-    calls = by_processes(context, makers(method, limits, redis_uri), Blows(most=200))
+    calls = by_processes(context, makers(method, limits, common_uri), Blows(most=200))
     assert len(calls) == 400
-    assert Limiter(limits, redis_uri).peek("k").used == 400
+    assert Limiter(limits, common_uri).peek("k").used == 400
 
 
 def test_too_many_would_be_seen() -> None:

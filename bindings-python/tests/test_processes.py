@@ -39,8 +39,8 @@ def test_a_child_uses_an_inherited_memory_limiter(*, used_before: bool) -> None:
 
 
 @pytest.mark.parametrize("used_before", [False, True])
-def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: bool) -> None:
-    limiter = Limiter("10/day", redis_uri, on_store_failure="raise")
+def test_parent_and_child_share_a_bucket(common_uri: str, *, used_before: bool) -> None:
+    limiter = Limiter("10/day", common_uri, on_store_failure="raise")
     expected = 0
     if used_before:
         assert limiter.allow("k")
@@ -49,7 +49,7 @@ def test_parent_and_child_share_a_redis_bucket(redis_uri: str, *, used_before: b
     def child() -> None:
         for _ in range(3):
             assert limiter.allow("k")
-        assert Limiter("10/day", redis_uri, on_store_failure="raise").allow("k")
+        assert Limiter("10/day", common_uri, on_store_failure="raise").allow("k")
 
     in_child(child)
     assert limiter.peek("k").used == expected + 4

@@ -37,7 +37,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class AsyncLimiter:
     """A `Limiter` whose operations are awaited. It may be shared by loops, threads and forked children.
 
-    On a store in this process an `await` never leaves the loop. On Redis, what the tasks of a loop ask in
+    On memory and shared memory an `await` never leaves the loop. On Redis, what the tasks of a loop ask in
     one turn of it travels together, on one connection that the loop itself watches: no thread waits. That
     is so for `acquire`, `allow`, `peek` and `wait`; the other operations run in a few threads of mirab's.
     What is cancelled may have been charged, and stays so; but places under `concurrency` that nobody gets

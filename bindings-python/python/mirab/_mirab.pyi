@@ -36,16 +36,18 @@ class Limiter:
         """Make a limiter of `limits` on `store`; opens no socket and starts no thread.
 
         limits: notation such as "100/second burst 300", a Limit, or a list of them.
-        store: a URI ("memory:", "memory:NAME", "redis://...") or a Store.
+        store: a URI ("memory:", "memory:NAME", "shm:NAME", "redis://...") or a Store. "shm:NAME" is one for
+            all processes of this host and user: what several workers of one host should use.
         clock: None for the store's own; a ManualClock; or a callable that returns the seconds since
             1970. Without one, MIRAB_CLOCK=host in the environment chooses `time.time`.
-        on_store_failure: what decides when Redis does not: "local", the same limits in this process, each
-            bucket from where this process last saw it; "open" admits all; "closed" refuses all; "raise"
-            raises the Store... error. But for the last, such a decision is `degraded`.
+        on_store_failure: what decides when the store does not: "local", the same limits in this process, on
+            Redis each bucket from where this process last saw it; "open" admits all; "closed" refuses all;
+            "raise" raises the Store... error. But for the last, such a decision is `degraded`.
         instances: how many processes share the store, 1 unless given: under "local" each admits that part of
             the limits by itself.
 
-        Raises InvalidLimit, InvalidUri, InvalidArgument or Unsupported.
+        Raises InvalidLimit, InvalidUri, InvalidArgument or Unsupported; where the file of "shm:" can't be
+        used, StoreUnavailable, StoreDenied, StoreCorrupt or StoreMismatch.
         """
 
     def acquire(self, key: str | bytes, cost: SupportsIndex = 1) -> Decision:
@@ -437,7 +439,7 @@ class Stats:
 
     @property
     def keys(self) -> int:
-        """Keys that the store keeps in this process, of all its limiters; 0 on Redis."""
+        """Keys that the store keeps on this machine, of all its limiters; 0 on Redis."""
 
     @property
     def evicted(self) -> int:
@@ -476,7 +478,7 @@ class Health:
 
     @property
     def server_version(self) -> str | None:
-        """The server's version; None for a store in this process, and when it didn't say."""
+        """The server's version; None where there is no server, and when it didn't say."""
 
     @property
     def maxmemory_policy(self) -> str | None:
@@ -502,14 +504,17 @@ class Health:
 
 @final
 class Store:
-    """Where the state lives, to be shared by limiters. Making one opens no socket."""
+    """Where the state lives, to be shared by limiters. Making one opens no socket; "shm:" opens its file."""
 
     def __new__(cls, uri: str) -> Self:
-        """Name the store of a URI: "memory:", "memory:NAME", "redis://..."; raises InvalidUri."""
+        """Name the store of a URI: "memory:", "memory:NAME", "shm:NAME", "redis://..."; raises InvalidUri.
+
+        Of "shm:" the file is opened or made: StoreUnavailable, StoreDenied, StoreCorrupt or StoreMismatch.
+        """
 
     @property
     def kind(self) -> str:
-        """What it is: "memory" or "redis"."""
+        """What it is: "memory", "shm" or "redis"."""
 
 @final
 class ManualClock:
@@ -689,13 +694,13 @@ class StoreTimeout(MirabError, TimeoutError):
     """The store did not answer within the deadline; the charge may have happened."""
 
 class StoreDenied(MirabError, ConnectionError):
-    """The store refused the credentials or the command."""
+    """The store refused the credentials or the command, or its file is another user's."""
 
 class StoreFull(MirabError):
     """The store has no room left."""
 
 class StoreCorrupt(MirabError):
-    """The stored value is not one of this library's."""
+    """The stored value, or the file of shared memory, is not one of this library's."""
 
 class StoreMismatch(MirabError):
     """The store was made with other parameters or another layout."""

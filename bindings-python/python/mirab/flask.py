@@ -41,8 +41,8 @@ What differs from that library, each on purpose:
 - Every counted response carries `RateLimit` and `RateLimit-Policy`, and only a refusal carries
   `Retry-After`; `headers_enabled` adds `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
 - A key that is blocked (`mirab.Limiter.block`) on the same store is refused by every limit.
-- The default store is the process's own memory: several workers need a shared one, such as
-  `storage_uri="redis://..."`.
+- The default store is the process's own memory: several workers need a shared one, `storage_uri="shm:NAME"`
+  on one host, "redis://..." on several.
 - When the store fails, the same limits hold in each process until it answers again (`on_store_failure`,
   "local" unless given). "open" lets all requests pass, "closed" answers 503 with `Retry-After`; with "raise"
   the error is raised, or is what `swallow_errors` swallows.

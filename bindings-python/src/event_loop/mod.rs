@@ -45,7 +45,7 @@ pub fn peek_soon<'py>(
     soon(limiter, key, cost.0, Wanted::Peek)
 }
 
-/// Whether a limiter decides in this process, so that no operation waits for a network.
+/// Whether a limiter decides in this process, on memory or shared memory, so that no operation waits for a network.
 #[pyfunction]
 pub fn decides_here(limiter: &Bound<'_, PyLimiter>) -> bool {
     limiter.get().is_local()
