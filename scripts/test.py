@@ -158,16 +158,21 @@ def soak_steps() -> list[Step]:
         "MIRAB_DECISIONS": "200000",
         "MIRAB_FUZZ": "1000000",
         "MIRAB_KILL_SECONDS": "600",
+        "MIRAB_ROUNDS": "200",
+        "MIRAB_TURNS": "1",
     }
+    crowds = "tests/servers/test_exactness.py tests/servers/test_shared_memory.py"
     return [
         Step(
             "core",
             f"{WITH_REDIS} cargo test --quiet --locked --release -p mirab --all-features",
             environment=many,
         ),
+        Step("sanitized-address", f"{WITH_REDIS} scripts/sanitize.sh address"),
+        Step("sanitized-thread", f"{WITH_REDIS} scripts/sanitize.sh thread"),
         Step("dist", "make dist"),
-        Step("installed", "scripts/install-built.sh python node"),
-        Step("exactness", f"{WITH_REDIS} {PYTEST} tests/servers/test_exactness.py", environment=many),
+        Step("installed", "scripts/install-built.sh python node c"),
+        Step("exactness", f"{WITH_REDIS} {PYTEST} {crowds}", environment=many),
     ]
 
 

@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::thread;
+
+use common::Random;
 use common::shm::Shared;
 use mirab::{Limiter, Policy, Store};
 
@@ -34,5 +37,60 @@ fn every_kind_of_limit_admits_its_number_and_no_more() {
             if policy.contains("queue") { 0 } else { 3 },
             "{policy}"
         );
+    }
+}
+
+/// What other processes do, threads do too: each kind of limit on a key of its own, while others come new, are
+/// evicted, blocked, given back and forgotten beside it.
+#[test]
+fn threads_take_exactly_what_there_is() {
+    let rounds = std::env::var("MIRAB_ROUNDS").map_or(3, |text| text.parse().unwrap());
+    for round in 0..rounds {
+        let shared = Shared::new("threads");
+        let store = Store::open(&shared.uri("?max_keys=512&log_entries=512&timeout_ms=5000")).unwrap();
+        for (policy, most) in [
+            ("400 per 365 days", 400),
+            ("fixed_window: 400/30 days from first", 400),
+            ("sliding_window: 400/365 days", 400),
+            ("sliding_log: 400/day", 400),
+            ("concurrency: 200 for 1h", 200),
+            ("400 per 365 days; sliding_log: 500/day; fixed_window: 600/day from first", 400),
+        ] {
+            let limiter = limiter(policy, &store);
+            let passed: usize = thread::scope(|scope| {
+                let taker = |seed: u64| {
+                    let limiter = &limiter;
+                    move || {
+                        let mut random = Random(1 + round * 8 + seed);
+                        let mut passed = 0;
+                        for turn in 0..300 {
+                            passed += usize::from(limiter.allow(policy, 1).unwrap());
+                            beside(limiter, &format!("{seed} {} {policy}", turn % 40), &mut random);
+                        }
+                        passed
+                    }
+                };
+                let takers: Vec<_> = (0..4).map(|seed| scope.spawn(taker(seed))).collect();
+                takers.into_iter().map(|taker| taker.join().unwrap()).sum()
+            });
+            assert_eq!(passed, most, "{policy}");
+        }
+    }
+}
+
+/// Something or other with a key of this thread's own.
+fn beside(limiter: &Limiter, key: &str, random: &mut Random) {
+    match random.below(6) {
+        0 => limiter.reset(key).unwrap(),
+        1 => limiter.block(key, std::time::Duration::from_micros(50)).unwrap(),
+        2 => limiter.unblock(key).unwrap(),
+        3 => {
+            let decision = limiter.acquire(key, 3).unwrap();
+            limiter.refund(&decision).unwrap();
+        }
+        4 => drop(limiter.peek(limiter.policy().to_string(), 1).unwrap()),
+        _ => {
+            limiter.allow(key, 1).unwrap();
+        }
     }
 }

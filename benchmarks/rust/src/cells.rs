@@ -1,11 +1,13 @@
 //! Which contender stands in which scenario, and its state, made when it is first asked for.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::Outcome;
 use crate::contenders::{self, Limit};
 use crate::keys;
-use crate::slot::Slot;
+use crate::processes::Processes;
+use crate::slot::{Measured, Slot};
 
 pub struct Scenario {
     pub name: &'static str,
@@ -37,16 +39,21 @@ const POLICY: &[Limit] = &[
     Limit { amount: 1_000_000_000, seconds: 30 * DAY },
 ];
 
-const OURS: &[&str] = &["mirab.allow", "mirab.acquire"];
+const OURS: &[&str] = &["mirab.allow", "mirab.acquire", "shm.allow", "shm.acquire"];
 const ONE_KEY: &[&str] = &[
     "mirab.allow",
     "mirab.acquire",
+    "shm.allow",
+    "shm.acquire",
     "governor-hashmap",
     "governor-dashmap",
     "governor-direct",
     "atomic+clock",
 ];
-const MANY_KEYS: &[&str] = &["mirab.allow", "mirab.acquire", "governor-hashmap", "governor-dashmap"];
+const MANY_KEYS: &[&str] =
+    &["mirab.allow", "mirab.acquire", "shm.allow", "shm.acquire", "governor-hashmap", "governor-dashmap"];
+/// Processes, and not threads.
+const PROCESSES: &[&str] = &["shm.1-process", "shm.2-processes"];
 const GROWTH: &[&str] = &["mirab.allow", "governor-hashmap"];
 
 const fn scenario(
@@ -68,6 +75,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("keys_100k_2t", MANY_KEYS, 100_000, 2, LASTING),
     scenario("policy_1", OURS, 1, 1, POLICY.split_at(1).0),
     scenario("policy_3", OURS, 1, 1, POLICY.split_at(3).0),
+    scenario("processes", PROCESSES, 1, 1, LASTING),
     scenario("growth_keys_1", GROWTH, 1, 1, LARGE),
     scenario("growth_keys_10", GROWTH, 10, 1, SLOWER),
     scenario("growth_keys_100", GROWTH, 100, 1, SLOWER),
@@ -86,23 +94,48 @@ pub const SCENARIOS: &[Scenario] = &[
 
 #[derive(Default)]
 pub struct Cells {
-    slots: HashMap<(&'static str, &'static str), Slot>,
+    cells: HashMap<(&'static str, &'static str), Cell>,
     keys: keys::Cache,
 }
 
+/// A contender in a scenario.
+pub enum Cell {
+    Slot(Slot),
+    Processes(Processes),
+}
+
+impl Cell {
+    pub fn measure(&mut self, time: Duration) -> Outcome<Measured> {
+        match self {
+            Self::Slot(slot) => slot.measure(time),
+            Self::Processes(processes) => {
+                processes.measure(time / 10)?;
+                processes.measure(time)
+            }
+        }
+    }
+}
+
 impl Cells {
-    pub fn get(&mut self, scenario: &str, contender: &str) -> Outcome<&mut Slot> {
+    pub fn get(&mut self, scenario: &str, contender: &str) -> Outcome<&mut Cell> {
         let found = SCENARIOS.iter().find(|it| it.name == scenario);
         let scenario = found.ok_or_else(|| format!("unknown scenario {scenario:?}"))?;
         let found = scenario.contenders.iter().find(|it| **it == contender);
         let contender = found.ok_or_else(|| format!("{} has no contender {contender:?}", scenario.name))?;
-        let cell = (scenario.name, *contender);
-        if !self.slots.contains_key(&cell) {
-            let asked = contenders::make(contender, scenario.limits)?;
-            let admitted = scenario.limits.iter().all(|limit| limit.amount > 1);
-            self.slots
-                .insert(cell, Slot::new(asked, self.keys.get(scenario.keys), scenario.threads, admitted)?);
+        let name = (scenario.name, *contender);
+        if !self.cells.contains_key(&name) {
+            let cell = match *contender {
+                "shm.1-process" => Cell::Processes(Processes::new(1)?),
+                "shm.2-processes" => Cell::Processes(Processes::new(2)?),
+                _ => {
+                    let asked = contenders::make(contender, scenario.limits)?;
+                    let admitted = scenario.limits.iter().all(|limit| limit.amount > 1);
+                    let keys = self.keys.get(scenario.keys);
+                    Cell::Slot(Slot::new(asked, keys, scenario.threads, admitted)?)
+                }
+            };
+            self.cells.insert(name, cell);
         }
-        self.slots.get_mut(&cell).ok_or_else(|| "it was made just now".into())
+        self.cells.get_mut(&name).ok_or_else(|| "it was made just now".into())
     }
 }

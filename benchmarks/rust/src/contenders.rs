@@ -14,6 +14,7 @@ use mirab::{Limiter, Policy, Store};
 
 use crate::Outcome;
 use crate::keys::Key;
+use crate::processes::File;
 use crate::slot::Asked;
 
 pub trait Contender: Send + Sync + 'static {
@@ -29,6 +30,14 @@ pub struct About {
 pub const ALL: &[About] = &[
     About { name: "mirab.allow", kind: "mirab", note: "yes or no; exact to the microsecond" },
     About { name: "mirab.acquire", kind: "mirab", note: "the full decision, one field read" },
+    About { name: "shm.allow", kind: "mirab", note: "the same in shared memory" },
+    About { name: "shm.acquire", kind: "mirab", note: "the full decision, in shared memory" },
+    About { name: "shm.1-process", kind: "mirab", note: "yes or no for 1 000 keys in shared memory" },
+    About {
+        name: "shm.2-processes",
+        kind: "mirab",
+        note: "two processes at once, each for 1 000 keys of its own",
+    },
     About {
         name: "governor-hashmap",
         kind: "peer",
@@ -60,23 +69,42 @@ const ROOMY: &str = "memory:?max_keys=4000000";
 /// A contender under those limits; only mirab takes more than one.
 pub fn make(name: &str, limits: &[Limit]) -> Outcome<Box<dyn Asked>> {
     let [limit, ..] = limits else { return Err("no limit".into()) };
-    let mirab = || -> Outcome<Limiter> {
-        let texts: Vec<_> =
-            limits.iter().map(|it| format!("{} per {} seconds", it.amount, it.seconds)).collect();
-        Ok(Limiter::builder(Policy::parse(&texts.join("; "))?).store(Store::open(ROOMY)?).build()?)
-    };
+    let mirab = |uri: &str| mirab(limits, uri);
     let amount = NonZeroU32::new(limit.amount).ok_or("governor has no limit of 0")?;
     let quota = Quota::with_period(Duration::from_secs(limit.seconds) / limit.amount);
     let quota = quota.ok_or("governor has no limit without a period")?.allow_burst(amount);
     Ok(match name {
-        "mirab.allow" => Box::new(Allow(mirab()?)),
-        "mirab.acquire" => Box::new(Acquire(mirab()?)),
+        "mirab.allow" => Box::new(Allow(mirab(ROOMY)?)),
+        "mirab.acquire" => Box::new(Acquire(mirab(ROOMY)?)),
+        "shm.allow" => {
+            let file = File::new();
+            Box::new(Kept(Allow(mirab(&file.uri())?), file))
+        }
+        "shm.acquire" => {
+            let file = File::new();
+            Box::new(Kept(Acquire(mirab(&file.uri())?), file))
+        }
         "governor-hashmap" => Box::new(RateLimiter::hashmap(quota)),
         "governor-dashmap" => Box::new(RateLimiter::dashmap(quota)),
         "governor-direct" => Box::new(RateLimiter::direct(quota)),
         "atomic+clock" => Box::new(Floor { admits: limit.amount > 1, ..Floor::default() }),
         _ => return Err(format!("unknown contender {name:?}").into()),
     })
+}
+
+/// A limiter of ours.
+pub fn mirab(limits: &[Limit], uri: &str) -> Outcome<Limiter> {
+    let texts: Vec<_> = limits.iter().map(|it| format!("{} per {} seconds", it.amount, it.seconds)).collect();
+    Ok(Limiter::builder(Policy::parse(&texts.join("; "))?).store(Store::open(uri)?).build()?)
+}
+
+/// A contender, and the file that it needs.
+struct Kept<C>(C, #[expect(dead_code, reason = "it is removed with this")] File);
+
+impl<C: Contender> Contender for Kept<C> {
+    fn admits(&self, key: &Key) -> bool {
+        self.0.admits(key)
+    }
 }
 
 struct Allow(Limiter);

@@ -1,4 +1,5 @@
-//! The worker of the class rust-memory: mirab, governor, and the least that any limiter must do.
+//! The worker of the class rust-memory: mirab in memory and in shared memory, governor, and the least that any
+//! limiter must do.
 //!
 //! What it says and answers stands in `benchmarks/README.md`.
 
@@ -6,6 +7,7 @@ mod alone;
 mod cells;
 mod contenders;
 mod keys;
+mod processes;
 mod slot;
 
 use std::error::Error;
@@ -23,6 +25,7 @@ fn main() -> Outcome<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let asked = match arguments[..] {
         [] => return serve(),
+        ["--member", uri, number] => return processes::member(uri, number),
         ["--bytes", contender, keys] => {
             keys.parse().map_err(Into::into).and_then(|it| alone::bytes(contender, it))
         }
