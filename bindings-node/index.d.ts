@@ -14,8 +14,9 @@ export type Clock = ManualClock | (() => number);
 
 export interface LimiterOptions {
   /**
-   * Where the state lives: `memory:` (default: this limiter's own), `memory:NAME`, `redis://HOST`. `?max_keys=` bounds
-   * what is kept in memory (default 1000000); `&when_full=refuse` refuses new keys rather than forget one.
+   * Where the state lives: `memory:` (default: this limiter's own), `memory:NAME` (this process's), `shm:NAME` (one for
+   * all processes of this host and user: what several workers of one host should use), `redis://HOST`. `?max_keys=` bounds
+   * what is kept in memory (default 1000000, shared 100000); `&when_full=refuse` refuses new keys rather than forget one.
    */
   store?: string | undefined;
   /** Default: the store's own clock. */
@@ -59,7 +60,7 @@ export interface Stats {
   readonly degraded: number;
   /** Units that `refund` and `commit` gave back. */
   readonly refunded: number;
-  /** Keys that the store keeps in this process, of all its limiters; 0 on Redis. */
+  /** Keys that the store keeps on this machine, of all its limiters; 0 on Redis. */
   readonly keys: number;
   /** Live keys that the store forgot, or refused, for want of room; 0 on Redis. */
   readonly evicted: number;
@@ -139,7 +140,7 @@ export class Limiter {
   unblock(key: Key): Promise<void>;
   /** Forgets what `key` has used, and lifts its block. */
   reset(key: Key): Promise<void>;
-  /** As `acquire`, for `memory:`; elsewhere MIRAB_UNSUPPORTED. So are all the Sync forms. */
+  /** As `acquire`, for `memory:` and `shm:`; elsewhere MIRAB_UNSUPPORTED. So are all the Sync forms. */
   acquireSync(key: Key, cost?: Cost): Decision;
   allowSync(key: Key, cost?: Cost): boolean;
   peekSync(key: Key, cost?: Cost): Decision;

@@ -33,7 +33,7 @@ declare namespace rateLimit {
     max?: number | undefined;
     /** In place of windowMs and limit: mirab's notation, a Limit, or several. */
     limits?: Limits | undefined;
-    /** A store's URI. Default `memory:`. */
+    /** A store's URI. Default `memory:`; several workers of one host should share `shm:NAME`. */
     store?: string | undefined;
     clock?: Clock | undefined;
     /** Put before every key, so that limiters with equal limits on one store do not share. */

@@ -7,7 +7,7 @@ const { MirabError } = require('./error.js');
 const { healthOf } = require('./health.js');
 const { Limit } = require('./limit.js');
 const native = require('./native.js');
-const { tellNews } = require('./news.js');
+const { NEWS_EVERY, tellNews } = require('./news.js');
 const { statsOf } = require('./stats.js');
 const { Sleepers } = require('./wait.js');
 
@@ -37,6 +37,8 @@ class Limiter {
   #handle;
   #names;
   #local;
+  /** On a store of this machine that may have news: how often it was asked. Memory never has, and this is undefined. */
+  #asked;
   #read;
   #nowMs;
   #sleepers = new Sleepers();
@@ -66,6 +68,10 @@ class Limiter {
     registry.register(this, this.#handle, this);
     this.#names = native.limiterNames(this.#handle);
     this.#local = native.limiterIsLocal(this.#handle);
+    if (this.#local && native.limiterKind(this.#handle) !== 'memory') {
+      this.#asked = 0;
+      tellNews(this.#handle);
+    }
     this.#read = time.read;
     this.#nowMs = time.nowMs;
   }
@@ -274,6 +280,7 @@ class Limiter {
       const decision = decidedBy(await this.#told(elsewhere(this.#handle, key, cost, this.#time())), this.#names, key);
       return { decision, held: heldNumber() };
     }
+    this.#hear();
     here(this.#handle, key, cost, this.#time());
     return { decision: decided(this.#names, key), held: heldNumber() };
   }
@@ -309,8 +316,13 @@ class Limiter {
   }
 
   #checkLocal(name) {
-    if (this.#local) return;
-    throw new MirabError('unsupported', `${name}Sync: this store may block, use the promise form ${name}; the Sync forms are for memory:`);
+    if (this.#local) return this.#hear();
+    throw new MirabError('unsupported', `${name}Sync: this store may block, use the promise form ${name}; the Sync forms are for memory: and shm:`);
+  }
+
+  /** What a store of this machine has come to is told now and then, so that no decision pays for it. */
+  #hear() {
+    if (this.#asked !== undefined && ++this.#asked % NEWS_EVERY === 0) tellNews(this.#handle);
   }
 }
 

@@ -34,6 +34,7 @@ export function limiterNew(limits: string[], scopes: string[], storeAndFailure: 
 export function limiterFree(limiter: number): void;
 export function limiterClose(limiter: number): void;
 export function limiterIsLocal(limiter: number): boolean;
+export function limiterKind(limiter: number): string;
 export function limiterNames(limiter: number): string[];
 export function limiterTexts(limiter: number): string[];
 export function limiterLongestDelays(limiter: number): number[];

@@ -45,6 +45,7 @@ exports! {
     limiterFree => limiter::free,
     limiterClose => limiter::close,
     limiterIsLocal => limiter::is_local,
+    limiterKind => limiter::kind,
     limiterNames => limiter::names,
     limiterTexts => limiter::texts,
     limiterLongestDelays => limiter::longest_delays,

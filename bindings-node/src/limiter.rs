@@ -56,6 +56,11 @@ pub fn is_local(call: &Call<'_>) -> Result<Value> {
     with(call, |limiter| call.give(limiter.store().is_local()))
 }
 
+/// `(limiter) => string`: what its store is, `memory`, `shm` or `redis`.
+pub fn kind(call: &Call<'_>) -> Result<Value> {
+    with(call, |limiter| call.give(limiter.store().kind().to_owned()))
+}
+
 /// `(limiter) => string[]`: the names of its limits, in their order.
 pub fn names(call: &Call<'_>) -> Result<Value> {
     with(call, |limiter| {

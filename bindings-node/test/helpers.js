@@ -3,6 +3,7 @@
 const { spawn } = require('node:child_process');
 const { randomUUID } = require('node:crypto');
 const { EventEmitter } = require('node:events');
+const { existsSync, readdirSync, rmSync } = require('node:fs');
 const http = require('node:http');
 const { join } = require('node:path');
 
@@ -18,8 +19,27 @@ function redis() {
   return `${uri}?timeout_ms=5000&prefix=${randomUUID()}`;
 }
 
+/** Where files of shared memory are. */
+const SHARED = existsSync('/dev/shm') ? '/dev/shm' : '/tmp';
+
+/** What the names of this process's begin with. */
+const RUN = `node-${process.env.MIRAB_TEST_RUN ?? 'x'}-${process.pid}`;
+
+/** The file of a store in shared memory. */
+const fileOf = (uri) => `${SHARED}/mirab-${process.getuid()}-1-${/^shm:([^?]*)/.exec(uri)[1]}`;
+
+/** A store in shared memory under a name of its own, whose file is removed when this process ends. */
+function shm(parameters = 'max_keys=256&timeout_ms=5000') {
+  return `shm:${RUN}-${randomUUID().slice(0, 13)}?${parameters}`;
+}
+
+process.on('exit', () => {
+  const files = readdirSync(SHARED).filter((name) => name.startsWith(`mirab-${process.getuid()}-1-${RUN}-`));
+  for (const name of files) rmSync(`${SHARED}/${name}`, { recursive: true, force: true });
+});
+
 /** Every store, by a name for the test. */
-const stores = { memory: () => 'memory:', redis };
+const stores = { memory: () => 'memory:', shm: () => shm(), redis };
 
 /** A check that an error is a MirabError of this code whose message has these texts. */
 function failure(code, ...texts) {
@@ -125,4 +145,4 @@ class Response extends EventEmitter {
   }
 }
 
-module.exports = { KEY, ROOT, Response, failure, isFree, listen, node, redis, serve, stores, until, warningsOf };
+module.exports = { KEY, ROOT, Response, failure, fileOf, isFree, listen, node, redis, serve, shm, stores, until, warningsOf };

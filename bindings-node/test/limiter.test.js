@@ -156,7 +156,7 @@ test('options are checked', () => {
 });
 
 test('after close everything is MIRAB_CLOSED, and closing twice is fine', async () => {
-  for (const store of [stores.memory(), stores.redis()]) {
+  for (const store of [stores.memory(), stores.shm(), stores.redis()]) {
     const limiter = new Limiter('5/minute', { store });
     await limiter.acquire('k');
     const other = new Limiter('5/minute', { store });

@@ -195,7 +195,7 @@ test('who waits keeps the process alive, and nothing does afterwards', async () 
     const { Limiter } = require('.');
     const limiter = new Limiter('5/second burst 1', { store: process.argv[1] });
     limiter.acquire('k').then(() => limiter.wait('k')).then((decision) => console.log(decision.allowed));`;
-  for (const store of [stores.memory(), redis()]) {
+  for (const store of [stores.memory(), stores.shm(), redis()]) {
     assert.deepEqual(await node(['-e', script, store]), { status: 0, signal: null, stdout: 'true\n', stderr: '' });
   }
   const leaves = `
@@ -203,7 +203,7 @@ test('who waits keeps the process alive, and nothing does afterwards', async () 
     const limiter = new Limiter('1/hour', { store: process.argv[1] });
     limiter.acquire('k').then(() => limiter.wait('k')).catch((error) => console.log(error.code));
     setTimeout(() => limiter.close(), 100);`;
-  for (const store of [stores.memory(), redis()]) {
+  for (const store of [stores.memory(), stores.shm(), redis()]) {
     assert.deepEqual(await node(['-e', leaves, store]), { status: 0, signal: null, stdout: 'MIRAB_CLOSED\n', stderr: '' });
   }
 });
