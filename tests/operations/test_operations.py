@@ -1,4 +1,5 @@
-"""One scenario of every operation, the same answers from Python, Node and C, on memory and on Redis."""
+"""One scenario of every operation, the same answers from Python, Node and C, on memory, in shared memory and on
+Redis."""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ import os
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from apps import INSTALLED
+from apps import INSTALLED, shared_memory
 
 HERE = Path(__file__).resolve().parent
 EXPECTED = (HERE / "expected.txt").read_text()
@@ -25,12 +27,16 @@ def run(command: list[str], folder: Path = HERE, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.fixture(params=["memory", "redis"])
-def store(request: pytest.FixtureRequest) -> str:
-    """A store that nobody else uses: in memory every limiter has its own, on Redis each run."""
+@pytest.fixture(params=["memory", "shm", "redis"])
+def store(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A store that nobody else uses: in memory every limiter has its own, elsewhere each run."""
     if request.param == "memory":
-        return "memory:"
-    return f"{request.getfixturevalue('redis_store')}&prefix=o{uuid.uuid4().hex}"
+        yield "memory:"
+    elif request.param == "shm":
+        with shared_memory("operations") as uri:
+            yield uri
+    else:
+        yield f"{request.getfixturevalue('redis_store')}&prefix=o{uuid.uuid4().hex}"
 
 
 def test_python(store: str) -> None:

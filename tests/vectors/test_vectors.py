@@ -1,8 +1,10 @@
-"""Plays the published cases through the Python package, on memory and on Redis."""
+"""Plays the published cases through the Python package, on memory, in shared memory and on Redis."""
 
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -31,12 +33,18 @@ def limit_of(case: dict[str, Any]) -> Limit:
             raise AssertionError(f"the case names the algorithm {unknown}")
 
 
-def store(name: str) -> str:
+@contextmanager
+def store(name: str, folder: Path) -> Iterator[str]:
     if name == "memory":
-        return "memory:"
-    address = os.environ.get("MIRAB_TEST_REDIS")
-    assert address, "MIRAB_TEST_REDIS is not set: run scripts/with-redis.sh"
-    return f"{address}?timeout_ms=5000&prefix={uuid.uuid4().hex}"
+        yield "memory:"
+    elif name == "shm":
+        file = folder / "store"
+        yield f"shm://{file}?max_keys=64&timeout_ms=5000"
+        file.unlink()
+    else:
+        address = os.environ.get("MIRAB_TEST_REDIS")
+        assert address, "MIRAB_TEST_REDIS is not set: run scripts/with-redis.sh"
+        yield f"{address}?timeout_ms=5000&prefix={uuid.uuid4().hex}"
 
 
 def microseconds(seconds: float) -> int:
@@ -48,13 +56,18 @@ def test_there_are_cases_of_every_algorithm() -> None:
     assert algorithms == {"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"}
 
 
-@pytest.mark.parametrize("where", ["memory", "redis"])
+@pytest.mark.parametrize("where", ["memory", "shm", "redis"])
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_case(path: Path, where: str) -> None:
+def test_case(path: Path, where: str, tmp_path: Path) -> None:
     case = json.loads(path.read_text())
-    clock = ManualClock()
+    with store(where, tmp_path) as uri:
+        clock = ManualClock()
+        limiter = Limiter(limit_of(case["limit"]), uri, clock=clock, on_store_failure="raise")
+        play(case, limiter, clock)
+
+
+def play(case: dict[str, Any], limiter: Limiter, clock: ManualClock) -> None:
     limit = limit_of(case["limit"])
-    limiter = Limiter(limit, store(where), clock=clock)
     for number, step in enumerate(case["steps"]):
         clock.set_us(step["at_us"])
         peek = limiter.peek("k", step["cost"])

@@ -1,6 +1,7 @@
 /*
- * Plays published cases through mirab.h: each file on `memory:` and on the Redis of MIRAB_TEST_REDIS, by a
- * clock that is moved by hand, with every field of every answer compared.
+ * Plays published cases through mirab.h: each file on `memory:`, in a file of shared memory that is removed in the
+ * end, and on the Redis of MIRAB_TEST_REDIS, by a clock that is moved by hand, with every field of every answer
+ * compared.
  *
  *     vectors FILE.json...
  */
@@ -16,7 +17,10 @@ static mirab_error error;
 static const char *file, *store; /* what is being played, for messages */
 static int step;
 
+static char shared[64]; /* the file of shared memory */
+
 static void die(const char *what, const char *why) {
+    if (shared[0] != '\0') unlink(shared);
     fprintf(stderr, "%s on %s, step %d: %s: %s\n", file, store, step, what, why);
     exit(EXIT_FAILURE);
 }
@@ -142,7 +146,7 @@ static void play(const cJSON *json) {
 }
 
 int main(int argc, char **argv) {
-    char redis[512];
+    char redis[512], shm[128];
     const char *server = getenv("MIRAB_TEST_REDIS");
     if (argc < 2 || server == NULL) {
         fprintf(stderr, "usage: MIRAB_TEST_REDIS=redis://HOST:PORT vectors FILE.json...\n");
@@ -150,9 +154,12 @@ int main(int argc, char **argv) {
     }
     /* No other run's keys: state under a manual clock outlives the run. */
     snprintf(redis, sizeof redis, "%s?timeout_ms=5000&prefix=vectors-c-%ld", server, (long)getpid());
-    const char *stores[] = {"memory:", redis};
+    snprintf(shared, sizeof shared, "/tmp/mirab-vectors-%ld", (long)getpid());
+    snprintf(shm, sizeof shm, "shm://%s?max_keys=256&timeout_ms=5000", shared);
+    const char *stores[] = {"memory:", shm, redis};
+    const int count = sizeof stores / sizeof *stores;
     for (int i = 1; i < argc; i++) {
-        for (int at = 0; at < 2; at++) {
+        for (int at = 0; at < count; at++) {
             file = argv[i];
             store = stores[at];
             cJSON *json = load(file);
@@ -160,6 +167,7 @@ int main(int argc, char **argv) {
             cJSON_Delete(json);
         }
     }
-    printf("vectors: %d passed, 0 failed\n", 2 * (argc - 1));
+    if (unlink(shared) != 0) die("the file of shared memory", "can't be removed");
+    printf("vectors: %d passed, 0 failed\n", count * (argc - 1));
     return EXIT_SUCCESS;
 }

@@ -1,4 +1,4 @@
-//! Plays the published cases through the public interface, on both stores.
+//! Plays the published cases through the public interface, on every store.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 use std::fs;
@@ -99,6 +99,28 @@ fn play(case: &Case, store: Store) {
 fn every_case_on_memory() {
     for case in cases() {
         play(&case, Store::open("memory:").unwrap());
+    }
+}
+
+/// A file of its own, which is removed at its end.
+#[cfg(feature = "shm")]
+struct File(std::path::PathBuf);
+
+#[cfg(feature = "shm")]
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(feature = "shm")]
+#[test]
+fn every_case_in_shared_memory() {
+    for (number, case) in cases().into_iter().enumerate() {
+        let name = format!("mirab-vectors-{}-{number}", std::process::id());
+        let file = File(std::env::temp_dir().join(name));
+        let uri = format!("shm://{}?max_keys=64&timeout_ms=5000", file.0.display());
+        play(&case, Store::open(&uri).unwrap());
     }
 }
 

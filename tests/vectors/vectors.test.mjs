@@ -1,9 +1,11 @@
-// Plays the published cases through the public interface, on both stores.
+// Plays the published cases through the public interface, on every store.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { readFileSync, readdirSync } from 'node:fs';
-import test from 'node:test';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after } from 'node:test';
 
 import { Limit, Limiter, ManualClock } from '../../bindings-node/index.mjs';
 
@@ -12,8 +14,12 @@ const cases = readdirSync(folder)
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(new URL(file, folder), 'utf8')));
 
+const files = mkdtempSync(join(tmpdir(), 'mirab-vectors-'));
+after(() => rmSync(files, { recursive: true }));
+
 const stores = {
   memory: () => 'memory:',
+  shm: () => `shm://${join(files, randomUUID())}?max_keys=64&timeout_ms=5000`,
   redis: () => {
     const uri = process.env.MIRAB_TEST_REDIS;
     assert.ok(uri, 'MIRAB_TEST_REDIS is not set: run this with scripts/with-redis.sh');
@@ -40,7 +46,7 @@ for (const { name, limit, steps } of cases) {
   for (const [kind, store] of Object.entries(stores)) {
     test(`${name} on ${kind}`, async () => {
       const clock = new ManualClock();
-      const limiter = new Limiter(makers[limit.algorithm](limit), { store: store(), clock });
+      const limiter = new Limiter(makers[limit.algorithm](limit), { store: store(), clock, onStoreFailure: 'raise' });
       for (const [index, step] of steps.entries()) {
         clock.setUs(step.at_us);
         const { allowed, remaining, used, resetAfterMs, retryAfterMs, never, delayMs, degraded, ...rest } = await limiter.acquire(name, step.cost);
