@@ -254,7 +254,7 @@ fn fill(settings: &Settings, file: OwnedFd, size: usize, geometry: &Geometry) ->
         rustix::fs::fchown(&file, None, Some(Gid::from_raw(group)))
             .map_err(|errno| failed(path, &format!("be given to group {group}"), &errno.to_string()))?;
     }
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(settings.mode)).map_err(|errno| refused(path, errno))?;
+    rustix::fs::fchmod(&file, mode(settings.mode)).map_err(|errno| refused(path, errno))?;
     let (file, words) = Mapping::new(path, &file, size as i64)?.keep(file);
     let header = Header {
         max_keys: settings.max_keys as u64,
@@ -265,6 +265,12 @@ fn fill(settings: &Settings, file: OwnedFd, size: usize, geometry: &Geometry) ->
     layout::write_header(words, geometry, &header);
     (0..geometry.parts).filter_map(|index| Part::new(index, geometry, words)).for_each(|part| part.begin());
     Mapped::new(file, words, *geometry, header)
+}
+
+/// Of the owner alone, or of his group as well.
+fn mode(settings: u32) -> Mode {
+    let owner = Mode::RUSR | Mode::WUSR;
+    if settings & 0o060 == 0 { owner } else { owner | Mode::RGRP | Mode::WGRP }
 }
 
 /// The error of a file that is not as it should be; it names the owner.

@@ -210,10 +210,15 @@ fn is_locked(file: &OwnedFd, at: i64) -> bool {
         .is_none_or(|kind| kind != libc::F_UNLCK as libc::c_short)
 }
 
-fn record_lock(file: &OwnedFd, at: i64, command: libc::c_int, kind: libc::c_int) -> Option<libc::c_short> {
+fn record_lock(
+    file: &OwnedFd,
+    at: i64,
+    command: libc::c_int,
+    kind: impl Into<libc::c_int>,
+) -> Option<libc::c_short> {
     // SAFETY: all of its fields are integers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as libc::c_short;
+    lock.l_type = kind.into() as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_start = at;
     lock.l_len = 1;
