@@ -12,7 +12,7 @@ use crate::store::StandIn;
 use crate::store::bucket::Bucket;
 use crate::store::charge::{Charge, Group, Mode, Request, Verdict};
 use crate::told::{BareDecision, By};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// What a limiter on a store that can fail does then.
 #[derive(Debug)]
@@ -129,8 +129,10 @@ impl Limiter {
         mode: Mode,
         time: Time,
     ) -> Result<BareDecision> {
-        let Inner { store, instead, .. } = &*self.inner;
-        let is_failure = OnStoreFailure::is_failure(error.kind());
+        let Inner { store, instead, is_elsewhere, .. } = &*self.inner;
+        // A store of this machine that is full was told to refuse.
+        let was_told = !is_elsewhere && error.kind() == ErrorKind::StoreFull;
+        let is_failure = OnStoreFailure::is_failure(error.kind()) && !was_told;
         let (Some(instead), Some(stand_in), true) = (instead, store.stand_in(time), is_failure) else {
             return Err(error);
         };

@@ -20,14 +20,15 @@ mod request;
 mod room;
 mod settings;
 mod slot;
+mod trouble;
 #[cfg(test)]
 mod turns;
 mod waiting;
 mod word;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -36,7 +37,7 @@ use super::charge::Charge;
 use super::memory::MemoryStore;
 use super::{Contents, Given, Refund, StandIn};
 use crate::clock::{Now, Time};
-use crate::fork::{self, lock};
+use crate::fork::{self, Held, Lockable, lock};
 use crate::health::{Health, News};
 use crate::limit::Limit;
 use crate::named::Named;
@@ -48,6 +49,7 @@ use mapped::Mapped;
 use room::{Moment, Need};
 use settings::Settings;
 use slot::{Kind, Place, Stored, space};
+use trouble::Trouble;
 
 /// How much a block owes: more than any state.
 const BLOCK_DEBT: u128 = u128::MAX;
@@ -56,10 +58,14 @@ pub(crate) struct ShmStore {
     settings: Settings,
     /// Never taken away: whoever found it may still use it when the file has been removed.
     mapped: AtomicPtr<Mapped>,
-    stand_in: OnceLock<Arc<MemoryStore>>,
+    stand_in: Arc<MemoryStore>,
     news: Mutex<VecDeque<News>>,
     /// Why there is no new file in place of one that was removed.
     lost: Mutex<Option<String>>,
+    trouble: Trouble,
+    /// How many live states had been forgotten when this process first looked, and whether more were since.
+    evicted: AtomicU64,
+    is_full: AtomicBool,
 }
 
 /// Opens the store behind `shm:NAME` or `shm:///PATH`; `rest` is what follows the colon. In a process it
@@ -71,45 +77,80 @@ pub(super) fn open(rest: &str) -> Result<Arc<ShmStore>> {
     NAMED.with(|named| {
         if let Some(store) = named.get(name.as_str()) {
             store.compare(&settings);
+            store.compare_own(&settings);
             return Ok(Arc::clone(store));
         }
         let mapped = file::open(&settings)?;
         let store = Arc::new(ShmStore::over(settings.clone(), mapped));
         store.compare(&settings);
+        fork::watch(&store);
         named.insert(name.into(), Arc::clone(&store));
         Ok(store)
     })
 }
 
+/// What a child must find whole; the parts of the file are nobody's alone, and have locks of their own.
+impl Lockable for ShmStore {
+    fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
+        vec![Box::new(lock(&self.news)), Box::new(lock(&self.lost)), Box::new(lock(self.trouble.last()))]
+    }
+}
+
 impl ShmStore {
     fn over(settings: Settings, mapped: Mapped) -> Self {
         Self {
+            stand_in: MemoryStore::bounded(settings.max_keys),
             settings,
             mapped: AtomicPtr::new(Box::leak(Box::new(mapped))),
-            stand_in: OnceLock::new(),
             news: Mutex::default(),
             lost: Mutex::default(),
+            trouble: Trouble::default(),
+            evicted: AtomicU64::new(u64::MAX),
+            is_full: AtomicBool::new(false),
         }
     }
 
-    /// Looks after a decision, from time to time, whether the file is still there.
+    /// Looks after a decision whether a part that had failed decides again, and from time to time how the file is.
     #[inline]
-    fn look_for_the_file(&self, mapped: &'static Mapped, time: Time, now: Now) {
-        if time.given().is_none() && mapped.is_to_be_looked_for(now) && file::is_removed(mapped.file) {
-            self.begin_anew(mapped);
+    fn went_well(&self, mapped: &'static Mapped, part: usize, time: Time, now: Now) {
+        if self.trouble.is_over(part) {
+            self.tell("decides again about all keys", false);
+        }
+        if time.given().is_none() && mapped.is_to_be_looked_for(now) {
+            self.look(mapped);
+        }
+    }
+
+    #[cold]
+    fn look(&self, mapped: &'static Mapped) {
+        if file::is_removed(mapped.file) {
+            return self.begin_anew(mapped);
+        }
+        let (_, evicted) = mapped.counts();
+        // What is forgotten from now on is told once; what was before this process came is not.
+        let before = self.evicted.fetch_min(evicted, Ordering::Relaxed);
+        if evicted > before && !self.is_full.swap(true, Ordering::Relaxed) {
+            let Mapped { geometry, header, .. } = mapped;
+            let (keys, entries) = (header.max_keys, geometry.log_entries);
+            let what =
+                format!("forgets live states for want of room (max_keys={keys}, log_entries={entries})");
+            self.tell(&what, false);
         }
     }
 
     /// Looks after a failure whether the file is still there: it may have been removed for it.
     #[cold]
-    fn look_after_failure(&self, mapped: &'static Mapped) {
+    fn failed(&self, mapped: &'static Mapped, part: usize, error: &Error) {
         if file::is_removed(mapped.file) {
             self.begin_anew(mapped);
+        } else if self.trouble.begins(part, error) {
+            self.tell(&format!("does not decide about some keys: {error}"), true);
         }
     }
 
     fn lock_or_look(&self, mapped: &'static Mapped, addresses: &[Address]) -> Result<Locked<'static>> {
-        self.lock(mapped, addresses).inspect_err(|_| self.look_after_failure(mapped))
+        let part = addresses.first().map_or(0, |address| address.part);
+        self.lock(mapped, addresses).inspect_err(|error| self.failed(mapped, part, error))
     }
 
     #[inline]
@@ -129,6 +170,7 @@ impl ShmStore {
             match file::open(&self.settings) {
                 Ok(new) => {
                     lock(&self.lost).take();
+                    self.trouble.is_past();
                     self.mapped.store(Box::leak(Box::new(new)), Ordering::Release);
                     self.tell(&format!("the file {path:?} was removed: what it counted is gone"), true);
                 }
@@ -160,6 +202,18 @@ impl ShmStore {
         }
     }
 
+    /// Says what another limiter of this process asks for in vain, too.
+    fn compare_own(&self, settings: &Settings) {
+        let shown = |settings: &Settings| {
+            let when_full = if settings.refuses_when_full { "refuse" } else { "evict_least_indebted" };
+            format!("when_full={when_full} and timeout_ms={}", settings.timeout.as_millis())
+        };
+        let (asked, own) = (shown(settings), shown(&self.settings));
+        if asked != own {
+            self.tell(&format!("is open in this process with {own}, not {asked}: it stays so"), false);
+        }
+    }
+
     fn tell(&self, what: &str, is_error: bool) {
         let text = format!("the store {}: {what}", self.settings.shown);
         let mut news = lock(&self.news);
@@ -181,7 +235,9 @@ impl ShmStore {
     }
 
     pub fn health(&self) -> Health {
-        Health { layout: LAYOUT as u32, ..Health::local(self.shown()) }
+        let mut health = Health { layout: LAYOUT as u32, ..Health::local(self.shown()) };
+        self.trouble.tell(&mut health);
+        health
     }
 
     pub fn contents(&self) -> Contents {
@@ -199,8 +255,7 @@ impl ShmStore {
 
     /// What decides while this store does not.
     pub fn stand_in(&self, time: Time) -> StandIn<'_> {
-        let max_keys = self.settings.max_keys;
-        StandIn { memory: self.stand_in.get_or_init(|| MemoryStore::bounded(max_keys)), time }
+        StandIn { memory: &self.stand_in, time }
     }
 
     /// How long until who holds a part may have gone on, in microseconds.

@@ -98,7 +98,7 @@ impl Guard<'_> {
                 if head.exchange(word, held(word, who.own)) {
                     return Ok(());
                 }
-            } else if waiting.turn(word, holder(word), who)?
+            } else if waiting.turn(head, word, holder(word), who)?
                 && head.exchange(word, held(released(word), who.own))
             {
                 // What he held was whole: more than a word at a time is changed by who holds the part.

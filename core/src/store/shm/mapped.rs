@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::layout::{Geometry, HEADER_WORDS, Header};
 use super::owner::{OWNER_WORDS, OWNERS, Owners};
 use super::part::{Holder, Part, holder};
+use super::trouble::Stuck;
 use super::word::Word;
 use crate::clock::{self, Now, Time};
 use crate::store::bucket::Fingerprint;
@@ -22,6 +23,7 @@ pub(super) struct Mapped {
     pub file: &'static OwnedFd,
     /// What this process's steady time lies behind the file's, in microseconds.
     behind_us: i64,
+    stuck: Stuck,
     /// When it is next looked for whether the file still has its name.
     pub next_look: AtomicU64,
 }
@@ -46,6 +48,7 @@ impl Mapped {
             header,
             file,
             behind_us: header.offset_us.wrapping_sub(own_offset_us()).cast_signed(),
+            stuck: Stuck::default(),
             next_look: AtomicU64::new(0),
         })
     }
@@ -78,12 +81,12 @@ impl Mapped {
             Some(own) => own,
             None => self.owners.claim(|own| self.release(own, timeout))?,
         };
-        Ok(Holder { own, owners: &self.owners, parts: &self.parts, timeout })
+        Ok(Holder { own, owners: &self.owners, parts: &self.parts, stuck: &self.stuck, timeout })
     }
 
     /// Frees what the last process of that number holds.
     fn release(&self, own: u64, timeout: Duration) {
-        let who = Holder { own, owners: &self.owners, parts: &self.parts, timeout };
+        let who = Holder { own, owners: &self.owners, parts: &self.parts, stuck: &self.stuck, timeout };
         for part in &self.parts {
             let lock = part.lock_word();
             if holder(lock) == own {

@@ -76,7 +76,7 @@ impl Owners {
     /// Takes a number for this process. `release` frees what the last one to have it still holds.
     ///
     /// # Errors
-    /// `store_full` when too many processes use the file.
+    /// `store_unavailable` when too many processes use the file.
     #[cold]
     pub fn claim(&self, release: impl Fn(u64)) -> Result<u64> {
         fork::naming(|| {
@@ -105,7 +105,7 @@ impl Owners {
                 return Ok(own);
             }
             Err(Error::new(
-                ErrorKind::StoreFull,
+                ErrorKind::StoreUnavailable,
                 format!("{OWNERS} processes use this shared-memory store: no more can"),
             ))
         })

@@ -18,6 +18,7 @@ use super::kept::corrupt;
 use super::layout::{CONTROL_WORDS, Geometry, JOURNAL, SLOT_WORDS, UNIT_WORDS};
 use super::owner::Owners;
 use super::slot::FREE;
+use super::trouble::Stuck;
 use super::waiting::Waiting;
 use super::word::Word;
 use crate::{Error, Result};
@@ -95,6 +96,7 @@ pub(super) struct Holder<'a> {
     pub own: u64,
     pub owners: &'a Owners,
     pub parts: &'a [Part],
+    pub stuck: &'a Stuck,
     pub timeout: Duration,
 }
 
@@ -214,7 +216,9 @@ impl Part {
                 if let Some(guard) = self.lock_at(lock, who.own) {
                     return Ok(guard);
                 }
-            } else if waiting.turn(lock, holder(lock), who).map_err(Unheld::Failed)?
+            } else if waiting
+                .turn(self.control(Control::Lock), lock, holder(lock), who)
+                .map_err(Unheld::Failed)?
                 && let Some(guard) = self.take_from_the_dead(lock, who)?
             {
                 return Ok(guard);

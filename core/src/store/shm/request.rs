@@ -33,27 +33,28 @@ impl ShmStore {
     ) -> Result<T> {
         let mapped = self.mapped();
         let key = mapped.key(request.key);
+        let part = mapped.part_index(key);
         if let (Mode::Acquire, 1..) | (Mode::Peek, _) = (mode, request.cost) {
             let asked = Asked { mapped, key, time, cost: request.cost, is_peek: mode == Mode::Peek };
             if let [bucket] = request.buckets {
                 if let Some((admitted, now, seen)) = tried(|| quick::decide_one(bucket, asked)) {
-                    self.look_for_the_file(mapped, time, now);
+                    self.went_well(mapped, part, time, now);
                     return Ok(answer(Verdict::new(admitted, now, &[seen])));
                 }
                 let decided = self.decide_one(bucket, asked);
-                let decided = decided.inspect_err(|_| self.look_after_failure(mapped))?;
+                let decided = decided.inspect_err(|error| self.failed(mapped, part, error))?;
                 if let Some((admitted, now, seen, lease)) = decided {
-                    self.look_for_the_file(mapped, time, now);
+                    self.went_well(mapped, part, time, now);
                     return Ok(answer(Verdict { admitted, now, seen: &[seen], lease }));
                 }
             } else if let Some((admitted, now, seen)) = tried(|| quick::decide_all(request.buckets, asked)) {
-                self.look_for_the_file(mapped, time, now);
+                self.went_well(mapped, part, time, now);
                 return Ok(answer(Verdict::new(admitted, now, &seen)));
             }
         }
         let outcome = self.decide_charges(mapped, request, key, mode, time);
-        let outcome = outcome.inspect_err(|_| self.look_after_failure(mapped))?;
-        self.look_for_the_file(mapped, time, outcome.now);
+        let outcome = outcome.inspect_err(|error| self.failed(mapped, part, error))?;
+        self.went_well(mapped, part, time, outcome.now);
         Ok(answer(outcome.verdict()))
     }
 

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::part::Holder;
+use super::word::Word;
 use crate::{Error, ErrorKind, Result};
 
 /// How often a held lock is looked at, at first at short intervals, each twice as long as the one before,
@@ -26,14 +27,19 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Waits once for `holder`, who held the lock as `lock`. True when he is dead.
+    /// Waits once for `holder`, who held the lock `word` as `lock`. True when he is dead.
     ///
     /// # Errors
-    /// `store_timeout` when he has lived and held it for all of the time that is given.
-    pub fn turn(&mut self, lock: u64, holder: u64, who: Holder<'_>) -> Result<bool> {
+    /// `store_timeout` when he has lived and held it for all of the time that is given; soon, where somebody of this
+    /// process has waited for that before.
+    pub fn turn(&mut self, word: &Word, lock: u64, holder: u64, who: Holder<'_>) -> Result<bool> {
         #[cfg(test)]
         if let Some(is_dead) = super::turns::wait(holder) {
             return Ok(is_dead);
+        }
+        let place = std::ptr::from_ref(word) as usize;
+        if self.tries == DOUBLINGS && who.stuck.knows(place, lock) {
+            return if who.owners.lives(holder) { Err(stuck(who.timeout)) } else { Ok(true) };
         }
         if self.tries >= YIELDS {
             let now = Instant::now();
@@ -45,6 +51,7 @@ impl Waiting {
                             return Ok(true);
                         }
                         if now - *since >= who.timeout {
+                            who.stuck.learn(place, lock);
                             return Err(stuck(who.timeout));
                         }
                     }
