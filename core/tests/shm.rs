@@ -7,7 +7,7 @@ use std::thread;
 
 use common::Random;
 use common::shm::Shared;
-use mirab::{Limiter, Policy, Store};
+use mirab::{ErrorKind, Limiter, Policy, Store};
 
 fn limiter(policy: &str, store: &Store) -> Limiter {
     Limiter::builder(Policy::parse(policy).unwrap()).store(store.clone()).build().unwrap()
@@ -93,4 +93,43 @@ fn beside(limiter: &Limiter, key: &str, random: &mut Random) {
             limiter.allow(key, 1).unwrap();
         }
     }
+}
+
+/// Whoever was told to refuse refuses, whatever is to happen when a store fails; and the log says that it is full.
+#[test]
+fn what_is_full_refuses_new_keys_and_says_so() {
+    let shared = Shared::new("full");
+    let store = Store::open(&shared.uri("?max_keys=50&when_full=refuse")).unwrap();
+    let limiter = limiter("5/hour", &store);
+    let full = (0..200).find_map(|key| limiter.allow(format!("key {key}"), 1).err()).unwrap();
+    assert_eq!(full.kind(), ErrorKind::StoreFull, "{full}");
+    assert!(limiter.allow("key 0", 1).unwrap());
+    assert_eq!(limiter.stats().degraded, 0);
+}
+
+#[test]
+fn that_live_states_are_forgotten_is_told_once() {
+    let shared = Shared::new("forgets");
+    let limiter = limiter("5/hour", &Store::open(&shared.uri("?max_keys=50")).unwrap());
+    let mut told = Vec::new();
+    for key in 0.. {
+        limiter.allow(format!("key {key}"), 1).unwrap();
+        told.extend(limiter.take_news());
+        if !told.is_empty() {
+            break;
+        }
+    }
+    assert!(told[0].text.contains("forgets live states") && !told[0].is_error, "{told:?}");
+    assert!(limiter.stats().evicted > 0);
+}
+
+#[test]
+fn another_limiter_of_the_process_hears_what_it_asks_in_vain() {
+    let shared = Shared::new("others");
+    let first = limiter("5/hour", &Store::open(&shared.uri("?timeout_ms=70")).unwrap());
+    assert!(first.take_news().is_empty());
+    let second = limiter("5/hour", &Store::open(&shared.uri("?timeout_ms=80&when_full=refuse")).unwrap());
+    let told = second.take_news();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].text.contains("timeout_ms=70") && told[0].text.contains("when_full=refuse"), "{told:?}");
 }

@@ -116,6 +116,13 @@ fn many_who_wait_for_one_that_is_stopped_are_told_as_soon() {
         let is_in_the_way = limiter.allow(0_u64.to_be_bytes(), 1).is_err();
         if is_in_the_way {
             told += 1;
+            // Once was long enough for the same one.
+            let asked_again = (0..3).map(|_| {
+                let begun = Instant::now();
+                assert!(limiter.allow(0_u64.to_be_bytes(), 1).is_err());
+                begun.elapsed()
+            });
+            assert!(asked_again.min().unwrap() < TIMEOUT);
             thread::scope(|scope| {
                 for _ in 0..24 {
                     scope.spawn(|| {
@@ -132,5 +139,29 @@ fn many_who_wait_for_one_that_is_stopped_are_told_as_soon() {
         }
     }
     assert_eq!(told, 3, "it held nothing when it was stopped");
+    assert_eq!(crew.end(), 0);
+}
+
+/// It is told once, and once that it is over; meanwhile the health says so.
+#[test]
+fn who_looks_after_it_hears_of_one_that_is_stopped() {
+    let policy = "fixed_window: 4000000000/365 days from first";
+    let (shared, tally) = (Shared::new("heard"), Tally::new());
+    let uri = shared.uri("?max_keys=200&timeout_ms=50");
+    let limiter = limiter(policy, &uri);
+    let mut crew = Crew::new(role("hammers", &uri, &tally, policy, 1), &tally, 1);
+    until("the worker's first decision", || tally.get(Count::Begun) > 0);
+    assert!(limiter.take_news().is_empty() && limiter.health().unwrap().ok);
+    let error = asks_beside_one_that_is_stopped(&limiter, &mut crew).unwrap_err();
+    let health = limiter.health().unwrap();
+    assert_eq!((health.ok, health.circuit, health.opened), (false, "open", 1));
+    assert_eq!(health.last_error, Some((ErrorKind::StoreTimeout, error.to_string())));
+    until("a decision", || limiter.allow(0_u64.to_be_bytes(), 1).is_ok());
+    let health = limiter.health().unwrap();
+    assert_eq!((health.ok, health.circuit, health.opened), (true, "closed", 1));
+    let told: Vec<(String, bool)> =
+        limiter.take_news().into_iter().map(|news| (news.text, news.is_error)).collect();
+    assert!(told[0].0.contains("does not decide about some keys") && told[0].1, "{told:?}");
+    assert!(told[1].0.contains("decides again") && !told[1].1, "{told:?}");
     assert_eq!(crew.end(), 0);
 }
