@@ -193,7 +193,7 @@ enum mirab_result
      */
     MIRAB_CLOSED = 6,
     /**
-     * The store can't be reached.
+     * The store can't be reached, or its file not be made.
      */
     MIRAB_STORE_UNAVAILABLE = 7,
     /**
@@ -201,7 +201,7 @@ enum mirab_result
      */
     MIRAB_STORE_TIMEOUT = 8,
     /**
-     * The store refused us: a wrong password, or a missing permission.
+     * The store refused us: a wrong password, a missing permission, or another user's file.
      */
     MIRAB_STORE_DENIED = 9,
     /**
@@ -209,7 +209,7 @@ enum mirab_result
      */
     MIRAB_STORE_FULL = 10,
     /**
-     * The store holds something foreign under this key.
+     * The store holds something foreign under this key, or its file is foreign.
      */
     MIRAB_STORE_CORRUPT = 11,
     /**
@@ -481,7 +481,7 @@ typedef struct mirab_stats {
      */
     uint64_t refunded;
     /**
-     * Keys that the store keeps in this process, of all its limiters; 0 on Redis.
+     * Keys that the store keeps on this machine, of all its limiters; 0 on Redis.
      */
     uint64_t keys;
     /**
@@ -533,7 +533,7 @@ typedef struct mirab_health {
      */
     char circuit[MIRAB_HEALTH_WORD_SIZE];
     /**
-     * The server's version, such as "7.0.15"; empty for a store in this process.
+     * The server's version, such as "7.0.15"; empty where there is no server.
      */
     char server_version[MIRAB_HEALTH_WORD_SIZE];
     /**
@@ -721,7 +721,7 @@ void mirab_manual_clock_free(struct mirab_manual_clock *clock);
 MIRAB_MUST_USE mirab_result mirab_options_new(struct mirab_error *error, struct mirab_options **out);
 
 /**
- * Lets limiters go by this clock, on every store, instead of the store's own. On Redis
+ * Lets limiters go by this clock, on every store, instead of the store's own. On shared stores
  * they keep their state apart from that of real time.
  */
 MIRAB_MUST_USE
@@ -743,7 +743,7 @@ mirab_result mirab_options_set_clock_callback(struct mirab_options *options,
  * Who decides when the store fails: doesn't answer by its deadline, is away, full, refuses us, or
  * holds a foreign value.
  * "local", unless told otherwise: the same limits, kept in this process until the store decides
- * again, each bucket from where this process last saw it. "open": everybody is admitted. "closed":
+ * again, on Redis each bucket from where this process last saw it. "open": everybody is admitted. "closed":
  * everybody is refused, until the store is next looked for. "raise": nobody; the call fails.
  * All but the last give `MIRAB_OK` and a decision that is `degraded`; what is given back or settled
  * meanwhile is 0. `mirab_limiter_reset`, `_block` and `_unblock` fail in any case. A store in memory
@@ -770,12 +770,19 @@ void mirab_options_free(struct mirab_options *options);
 
 /**
  * Makes a limiter from limits as text, such as "5/minute" or "100/second burst 300".
- * `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process) or
- * "redis://HOST:PORT" (shared by all who name it; "rediss://HOST:PORT" over TLS,
- * "redis+unix:///PATH" through a socket). `options` may be NULL.
+ * `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process), "shm:NAME"
+ * (shared by all processes of this host and user that name it, without a server: what several
+ * workers of one host should use) or "redis://HOST:PORT" (shared by all who name it;
+ * "rediss://HOST:PORT" over TLS, "redis+unix:///PATH" through a socket). `options` may be NULL.
  * "memory:NAME?max_keys=100000" keeps so many keys at most, else a million: what says nothing any
  * more goes first, then what is full again soonest, unless "&when_full=refuse" makes a new key
  * `MIRAB_STORE_FULL`.
+ * "shm:NAME" is a file of fixed size in /dev/shm ("shm:///PATH": that file), made by the first who
+ * comes: "?max_keys=" (100000) and "log_entries=" (1024: the largest "sliding_log", twice the
+ * largest "concurrency"; a larger one is `MIRAB_UNSUPPORTED`) say how large, "mode=" and "group=" for
+ * whom. A file that can't be used is `MIRAB_STORE_UNAVAILABLE`, `_DENIED`, `_CORRUPT` or `_MISMATCH`
+ * here. A process that is stopped while it decides is waited for "timeout_ms=" (1000), and then the
+ * store has failed.
  * No socket is opened and no thread started before the first decision.
  */
 MIRAB_MUST_USE
@@ -1005,7 +1012,7 @@ mirab_result mirab_limiter_unblock(const struct mirab_limiter *limiter,
                                    struct mirab_error *error);
 
 /**
- * Tells how often the limiter answered what. It never asks a store that isn't in this process,
+ * Tells how often the limiter answered what. It never asks a store that isn't on this machine,
  * and works on a closed limiter too.
  */
 MIRAB_MUST_USE
@@ -1024,7 +1031,8 @@ mirab_result mirab_limiter_health(const struct mirab_limiter *limiter,
 
 /**
  * Takes the oldest line of what an operator should know of the limiter's store and was not told
- * yet: that it isn't asked any more and why, that it decides again. Each line is told once, to one
+ * yet: that it isn't asked any more and why, that it decides again; of shared memory, that its file
+ * was made with another size (when the limiter is made), or was removed. Each line is told once, to one
  * of all limiters on the same store; of those that nobody takes the oldest go. `out` gets whether
  * there was one; if so, `out_line` gets it, UTF-8, ended by NUL, cut to `room` bytes (1 or more).
  * It asks no store, costs next to nothing when there is none, and works on a closed limiter too.

@@ -27,15 +27,15 @@ pub enum mirab_result {
     MIRAB_UNSUPPORTED = 5,
     /// The limiter was closed.
     MIRAB_CLOSED = 6,
-    /// The store can't be reached.
+    /// The store can't be reached, or its file not be made.
     MIRAB_STORE_UNAVAILABLE = 7,
     /// The store didn't answer in time; the call may have been counted.
     MIRAB_STORE_TIMEOUT = 8,
-    /// The store refused us: a wrong password, or a missing permission.
+    /// The store refused us: a wrong password, a missing permission, or another user's file.
     MIRAB_STORE_DENIED = 9,
     /// The store has no room.
     MIRAB_STORE_FULL = 10,
-    /// The store holds something foreign under this key.
+    /// The store holds something foreign under this key, or its file is foreign.
     MIRAB_STORE_CORRUPT = 11,
     /// The store isn't what the limiter expects: another layout or version.
     MIRAB_STORE_MISMATCH = 12,

@@ -43,7 +43,7 @@ pub struct mirab_health {
     /// "closed" while the store is asked, "open" while it isn't, after failures, "trial" while one
     /// request tries it again.
     pub circuit: [c_char; MIRAB_HEALTH_WORD_SIZE],
-    /// The server's version, such as "7.0.15"; empty for a store in this process.
+    /// The server's version, such as "7.0.15"; empty where there is no server.
     pub server_version: [c_char; MIRAB_HEALTH_WORD_SIZE],
     /// What the server does when its memory is full.
     pub maxmemory_policy: [c_char; MIRAB_HEALTH_WORD_SIZE],

@@ -47,12 +47,19 @@ fn c_name(name: &str) -> Result<CString, Error> {
 }
 
 /// Makes a limiter from limits as text, such as "5/minute" or "100/second burst 300".
-/// `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process) or
-/// "redis://HOST:PORT" (shared by all who name it; "rediss://HOST:PORT" over TLS,
-/// "redis+unix:///PATH" through a socket). `options` may be NULL.
+/// `store` is "memory:" (this limiter's own), "memory:NAME" (shared in the process), "shm:NAME"
+/// (shared by all processes of this host and user that name it, without a server: what several
+/// workers of one host should use) or "redis://HOST:PORT" (shared by all who name it;
+/// "rediss://HOST:PORT" over TLS, "redis+unix:///PATH" through a socket). `options` may be NULL.
 /// "memory:NAME?max_keys=100000" keeps so many keys at most, else a million: what says nothing any
 /// more goes first, then what is full again soonest, unless "&when_full=refuse" makes a new key
 /// `MIRAB_STORE_FULL`.
+/// "shm:NAME" is a file of fixed size in /dev/shm ("shm:///PATH": that file), made by the first who
+/// comes: "?max_keys=" (100000) and "log_entries=" (1024: the largest "sliding_log", twice the
+/// largest "concurrency"; a larger one is `MIRAB_UNSUPPORTED`) say how large, "mode=" and "group=" for
+/// whom. A file that can't be used is `MIRAB_STORE_UNAVAILABLE`, `_DENIED`, `_CORRUPT` or `_MISMATCH`
+/// here. A process that is stopped while it decides is waited for "timeout_ms=" (1000), and then the
+/// store has failed.
 /// No socket is opened and no thread started before the first decision.
 #[must_use]
 #[unsafe(no_mangle)]

@@ -11,7 +11,8 @@ use crate::limiter::mirab_limiter;
 pub const MIRAB_NEWS_SIZE: usize = 1024;
 
 /// Takes the oldest line of what an operator should know of the limiter's store and was not told
-/// yet: that it isn't asked any more and why, that it decides again. Each line is told once, to one
+/// yet: that it isn't asked any more and why, that it decides again; of shared memory, that its file
+/// was made with another size (when the limiter is made), or was removed. Each line is told once, to one
 /// of all limiters on the same store; of those that nobody takes the oldest go. `out` gets whether
 /// there was one; if so, `out_line` gets it, UTF-8, ended by NUL, cut to `room` bytes (1 or more).
 /// It asks no store, costs next to nothing when there is none, and works on a closed limiter too.

@@ -53,7 +53,7 @@ pub unsafe extern "C" fn mirab_options_new(
     })
 }
 
-/// Lets limiters go by this clock, on every store, instead of the store's own. On Redis
+/// Lets limiters go by this clock, on every store, instead of the store's own. On shared stores
 /// they keep their state apart from that of real time.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn mirab_options_set_clock_callback(
 /// Who decides when the store fails: doesn't answer by its deadline, is away, full, refuses us, or
 /// holds a foreign value.
 /// "local", unless told otherwise: the same limits, kept in this process until the store decides
-/// again, each bucket from where this process last saw it. "open": everybody is admitted. "closed":
+/// again, on Redis each bucket from where this process last saw it. "open": everybody is admitted. "closed":
 /// everybody is refused, until the store is next looked for. "raise": nobody; the call fails.
 /// All but the last give `MIRAB_OK` and a decision that is `degraded`; what is given back or settled
 /// meanwhile is 0. `mirab_limiter_reset`, `_block` and `_unblock` fail in any case. A store in memory

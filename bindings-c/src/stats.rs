@@ -26,7 +26,7 @@ pub struct mirab_stats {
     pub errors: u64,
     /// Units that `mirab_limiter_refund` and `mirab_limiter_commit` gave back.
     pub refunded: u64,
-    /// Keys that the store keeps in this process, of all its limiters; 0 on Redis.
+    /// Keys that the store keeps on this machine, of all its limiters; 0 on Redis.
     pub keys: u64,
     /// Live keys that the store forgot, or refused, for want of room; 0 on Redis.
     pub evicted: u64,
@@ -55,7 +55,7 @@ impl From<Stats> for mirab_stats {
     }
 }
 
-/// Tells how often the limiter answered what. It never asks a store that isn't in this process,
+/// Tells how often the limiter answered what. It never asks a store that isn't on this machine,
 /// and works on a closed limiter too.
 #[must_use]
 #[unsafe(no_mangle)]

@@ -180,6 +180,7 @@ static void settings(void) {
 int main(void) {
     CHECK_OK(mirab_manual_clock_new(1000500000, &error, &clock));
     SCENE(decides_as_ever("memory:"));
+    SCENE(decides_as_ever(test_shm()));
     SCENE(decides_as_ever(test_redis()));
     SCENE(the_store_is_away());
     SCENE(held_too_long());

@@ -117,9 +117,9 @@ static void for_how_long(const char *store) {
 }
 
 int main(void) {
-    const char *stores[] = {"memory:block", test_redis()};
+    const char *stores[] = {"memory:block", test_shm(), test_redis()};
     CHECK_OK(mirab_manual_clock_new(1000000, &error, &clock));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         SCENE(until_its_end(stores[i]));
         SCENE(standings(stores[i]));
         SCENE(lifted(stores[i]));

@@ -31,10 +31,10 @@ static void window(const char *limits, int64_t begin_us, int64_t end_us, const c
 }
 
 int main(void) {
-    const char *stores[] = {"memory:", test_redis()};
+    const char *stores[] = {"memory:", test_shm(), test_redis()};
     const int64_t s = 1000000;
     mirab_limit *limit = NULL;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         /* October 2023: an hour more, since summer time ends within. */
         SCENE(window("fixed_window: 3/month in Africa/Cairo", 1696107600 * s, 1698789600 * s, stores[i]));
         /* 10 March and 3 November 2024: days of 23 and 25 hours. */

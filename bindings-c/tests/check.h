@@ -103,4 +103,33 @@ static inline const char *test_redis(void) {
     return uri;
 }
 
+/* Where the file of a store in shared memory is, by the name in its URI. */
+static inline const char *shm_path(const char *uri) {
+    static char path[256];
+    snprintf(path, sizeof path, "/dev/shm/mirab-%ld-1-%.*s", (long)getuid(), (int)strcspn(uri + 4, "?"), uri + 4);
+    return path;
+}
+
+static char shm_uris[8][128];
+static size_t shm_made;
+
+static inline void shm_remove(void) {
+    for (size_t i = 0; i < shm_made; i++) unlink(shm_path(shm_uris[i]));
+}
+
+/* A store in shared memory that nobody else names, of these parameters; its file is removed when the program ends. */
+static inline const char *test_shm_of(const char *parameters) {
+    const char *run = getenv("MIRAB_TEST_RUN");
+    if (shm_made == sizeof shm_uris / sizeof shm_uris[0]) FAIL("more stores in shared memory than a test may have");
+    if (shm_made == 0 && atexit(shm_remove) != 0) FAIL("atexit");
+    char *uri = shm_uris[shm_made];
+    snprintf(uri, sizeof shm_uris[0], "shm:c-%s-" PROGRAM "-%ld-%zu?%s", run == NULL ? "x" : run, (long)getpid(), shm_made,
+             parameters);
+    shm_made++;
+    return uri;
+}
+
+/* A slow moment must not look like a stopped process. */
+static inline const char *test_shm(void) { return test_shm_of("max_keys=1000&timeout_ms=5000"); }
+
 #endif

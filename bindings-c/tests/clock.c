@@ -93,6 +93,7 @@ static void freed_first(void) {
 int main(void) {
     SCENE(by_hand());
     SCENE(of_the_program("memory:"));
+    SCENE(of_the_program(test_shm()));
     SCENE(of_the_program(test_redis()));
     SCENE(freed_first());
     return tell(0);

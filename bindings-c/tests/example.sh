@@ -33,6 +33,11 @@ export MIRAB_STORE="redis://127.0.0.1:1"
 expect 0 "The store is away" anvar
 export MIRAB_STORE="floppy:"
 expect 2 "invalid_uri" anvar
-unset MIRAB_STORE
+name="c-${MIRAB_TEST_RUN-x}-taps-$$"
+trap 'rm -f "/dev/shm/mirab-$(id -u)-1-$name"' EXIT
+export MIRAB_STORE="shm:$name?max_keys=1000"
+expect 0 "anvar: 4 of 5 litres left" anvar
+expect 0 "anvar: 3 of 5 litres left" anvar
+export MIRAB_STORE="memory:"
 expect 0 "anvar: 4 of 5 litres left" anvar
 echo "example: $passed passed, 0 failed"

@@ -60,6 +60,7 @@ static void strange_keys(const char *store) {
 
 int main(void) {
     SCENE(strange_keys("memory:"));
+    SCENE(strange_keys(test_shm()));
     SCENE(strange_keys(test_redis()));
     return tell(0);
 }

@@ -107,6 +107,7 @@ static void sharing(void) {
 
 int main(void) {
     SCENE(operations("memory:"));
+    SCENE(operations(test_shm()));
     SCENE(operations(test_redis()));
     SCENE(sharing());
     return tell(0);

@@ -114,9 +114,9 @@ static void how_many(const char *store) {
 }
 
 int main(void) {
-    const char *stores[] = {"memory:many", test_redis()};
+    const char *stores[] = {"memory:many", test_shm(), test_redis()};
     CHECK_OK(mirab_manual_clock_new(1000000, &error, &clock));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         SCENE(each_for_itself(stores[i]));
         SCENE(a_blocked_one(stores[i]));
         SCENE(a_bad_one(stores[i]));

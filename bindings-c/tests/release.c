@@ -168,9 +168,9 @@ static void without_time(void) {
 }
 
 int main(void) {
-    const char *stores[] = {"memory:release", test_redis()};
+    const char *stores[] = {"memory:release", test_shm(), test_redis()};
     CHECK_OK(mirab_manual_clock_new(1000000, &error, &clock));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         SCENE(once(stores[i]));
         SCENE(marked(stores[i]));
         SCENE(expired(stores[i]));

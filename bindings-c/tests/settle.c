@@ -240,9 +240,9 @@ static void without_time(void) {
 }
 
 int main(void) {
-    const char *stores[] = {"memory:settle", test_redis()};
+    const char *stores[] = {"memory:settle", test_shm(), test_redis()};
     CHECK_OK(mirab_manual_clock_new(0, &error, &clock));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         for (int at = 0; at < EVERY; at++) {
             SCENE(once(every[at], at == LEAKY, stores[i]));
             SCENE(expired(every[at], stores[i]));

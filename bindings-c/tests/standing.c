@@ -122,9 +122,9 @@ static void sixteen(const char *store) {
 }
 
 int main(void) {
-    const char *stores[] = {"memory:standing", test_redis()};
+    const char *stores[] = {"memory:standing", test_shm(), test_redis()};
     CHECK_OK(mirab_manual_clock_new(1000000, &error, &clock));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         SCENE(together(stores[i]));
         SCENE(none_of_seven(stores[i]));
         SCENE(sixteen(stores[i]));

@@ -128,6 +128,7 @@ static void unusable(const char *store, const char *part) {
 int main(void) {
     CHECK_OK(mirab_manual_clock_new(1000000, &error, &clock));
     SCENE(counts("memory:stats", 2));
+    SCENE(counts(test_shm(), 2));
     SCENE(counts(test_redis(), 0));
     SCENE(without_the_store());
     SCENE(forgotten());

@@ -119,12 +119,15 @@ static void settling(const char *limits, const char *store) {
 
 int main(void) {
     SCENE(crowd("memory:"));
+    SCENE(crowd(test_shm()));
     SCENE(crowd(test_redis()));
     SCENE(in_flight("memory:"));
+    SCENE(in_flight(test_shm()));
     SCENE(in_flight(test_redis()));
     const char *limits[] = {"1000/year", "fixed_window: 1000/30 years", "sliding_log: 1000/year; 2000/year"};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         SCENE(settling(limits[i], "memory:"));
+        SCENE(settling(limits[i], test_shm()));
         SCENE(settling(limits[i], test_redis()));
     }
     return tell(0);

@@ -194,9 +194,9 @@ static void crowd(const char *store) {
 }
 
 int main(void) {
-    const char *stores[] = {"memory:wait", test_redis()};
+    const char *stores[] = {"memory:wait", test_shm(), test_redis()};
     CHECK_OK(mirab_manual_clock_new(0, &error, &manual));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         SCENE(without_real_time(stores[i]));
         SCENE(no_longer_than_asked(stores[i]));
         SCENE(until_its_turn(stores[i]));
