@@ -14,6 +14,7 @@ import pytest
 from mirab import Limit, Limiter, ManualClock
 
 CASES = sorted(Path(__file__).parent.glob("*.json"))
+SHARED = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp")
 
 
 def limit_of(case: dict[str, Any]) -> Limit:
@@ -34,13 +35,15 @@ def limit_of(case: dict[str, Any]) -> Limit:
 
 
 @contextmanager
-def store(name: str, folder: Path) -> Iterator[str]:
+def store(name: str) -> Iterator[str]:
     if name == "memory":
         yield "memory:"
     elif name == "shm":
-        file = folder / "store"
-        yield f"shm://{file}?max_keys=64&timeout_ms=5000"
-        file.unlink()
+        file = SHARED / f"mirab-vectors-{uuid.uuid4().hex}"
+        try:
+            yield f"shm://{file}?max_keys=64&timeout_ms=5000"
+        finally:
+            file.unlink()
     else:
         address = os.environ.get("MIRAB_TEST_REDIS")
         assert address, "MIRAB_TEST_REDIS is not set: run scripts/with-redis.sh"
@@ -58,9 +61,9 @@ def test_there_are_cases_of_every_algorithm() -> None:
 
 @pytest.mark.parametrize("where", ["memory", "shm", "redis"])
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_case(path: Path, where: str, tmp_path: Path) -> None:
+def test_case(path: Path, where: str) -> None:
     case = json.loads(path.read_text())
-    with store(where, tmp_path) as uri:
+    with store(where) as uri:
         clock = ManualClock()
         limiter = Limiter(limit_of(case["limit"]), uri, clock=clock, on_store_failure="raise")
         play(case, limiter, clock)

@@ -154,7 +154,7 @@ int main(int argc, char **argv) {
     }
     /* No other run's keys: state under a manual clock outlives the run. */
     snprintf(redis, sizeof redis, "%s?timeout_ms=5000&prefix=vectors-c-%ld", server, (long)getpid());
-    snprintf(shared, sizeof shared, "/tmp/mirab-vectors-%ld", (long)getpid());
+    snprintf(shared, sizeof shared, "/dev/shm/mirab-vectors-%ld", (long)getpid());
     snprintf(shm, sizeof shm, "shm://%s?max_keys=256&timeout_ms=5000", shared);
     const char *stores[] = {"memory:", shm, redis};
     const int count = sizeof stores / sizeof *stores;

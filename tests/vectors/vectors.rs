@@ -117,8 +117,8 @@ impl Drop for File {
 #[test]
 fn every_case_in_shared_memory() {
     for (number, case) in cases().into_iter().enumerate() {
-        let name = format!("mirab-vectors-{}-{number}", std::process::id());
-        let file = File(std::env::temp_dir().join(name));
+        let folder = Path::new(if cfg!(target_os = "linux") { "/dev/shm" } else { "/tmp" });
+        let file = File(folder.join(format!("mirab-vectors-{}-{number}", std::process::id())));
         let uri = format!("shm://{}?max_keys=64&timeout_ms=5000", file.0.display());
         play(&case, Store::open(&uri).unwrap());
     }

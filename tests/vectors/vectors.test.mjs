@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
 
@@ -14,7 +13,7 @@ const cases = readdirSync(folder)
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(new URL(file, folder), 'utf8')));
 
-const files = mkdtempSync(join(tmpdir(), 'mirab-vectors-'));
+const files = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : '/tmp', 'mirab-vectors-'));
 after(() => rmSync(files, { recursive: true }));
 
 const stores = {
