@@ -12,10 +12,12 @@ mod file;
 mod interleaved;
 mod kept;
 mod layout;
+mod lists;
 mod mapped;
 mod owner;
 mod part;
 mod quick;
+mod recovery;
 mod request;
 mod room;
 mod settings;
@@ -24,6 +26,7 @@ mod trouble;
 #[cfg(test)]
 mod turns;
 mod waiting;
+mod watch;
 mod word;
 
 use std::collections::VecDeque;
@@ -36,13 +39,13 @@ use smallvec::SmallVec;
 use super::charge::Charge;
 use super::memory::MemoryStore;
 use super::{Contents, Given, Refund, StandIn};
-use crate::clock::{Now, Time};
+use crate::clock::Time;
 use crate::fork::{self, Held, Lockable, lock};
 use crate::health::{Health, News};
 use crate::limit::Limit;
 use crate::named::Named;
 use crate::{Error, ErrorKind, Result};
-use decide::{Address, Addresses, Locked, block_of};
+use decide::{Address, Addresses, block_of};
 use kept::Kept;
 pub(crate) use layout::LAYOUT;
 use mapped::Mapped;
@@ -110,120 +113,10 @@ impl ShmStore {
         }
     }
 
-    /// Looks after a decision whether a part that had failed decides again, and from time to time how the file is.
-    #[inline]
-    fn went_well(&self, mapped: &'static Mapped, part: usize, time: Time, now: Now) {
-        if self.trouble.is_over(part) {
-            self.tell("decides again about all keys", false);
-        }
-        if time.given().is_none() && mapped.is_to_be_looked_for(now) {
-            self.look(mapped);
-        }
-    }
-
-    #[cold]
-    fn look(&self, mapped: &'static Mapped) {
-        if file::is_removed(mapped.file) {
-            return self.begin_anew(mapped);
-        }
-        let (_, evicted) = mapped.counts();
-        // What is forgotten from now on is told once; what was before this process came is not.
-        let before = self.evicted.fetch_min(evicted, Ordering::Relaxed);
-        if evicted > before && !self.is_full.swap(true, Ordering::Relaxed) {
-            let Mapped { geometry, header, .. } = mapped;
-            let (keys, entries) = (header.max_keys, geometry.log_entries);
-            let what =
-                format!("forgets live states for want of room (max_keys={keys}, log_entries={entries})");
-            self.tell(&what, false);
-        }
-    }
-
-    /// Looks after a failure whether the file is still there: it may have been removed for it.
-    #[cold]
-    fn failed(&self, mapped: &'static Mapped, part: usize, error: &Error) {
-        if file::is_removed(mapped.file) {
-            self.begin_anew(mapped);
-        } else if self.trouble.begins(part, error) {
-            self.tell(&format!("does not decide about some keys: {error}"), true);
-        }
-    }
-
-    fn lock_or_look(&self, mapped: &'static Mapped, addresses: &[Address]) -> Result<Locked<'static>> {
-        let part = addresses.first().map_or(0, |address| address.part);
-        self.lock(mapped, addresses).inspect_err(|error| self.failed(mapped, part, error))
-    }
-
     #[inline]
     fn mapped(&self) -> &'static Mapped {
         // SAFETY: it was leaked, and is never freed.
         unsafe { &*self.mapped.load(Ordering::Acquire) }
-    }
-
-    /// The file was removed, and others make or have made a new one: goes on there.
-    #[cold]
-    fn begin_anew(&self, old: &'static Mapped) {
-        fork::naming(|| {
-            if !std::ptr::eq(self.mapped(), old) {
-                return;
-            }
-            let path = &self.settings.path;
-            match file::open(&self.settings) {
-                Ok(new) => {
-                    lock(&self.lost).take();
-                    self.trouble.is_past();
-                    self.mapped.store(Box::leak(Box::new(new)), Ordering::Release);
-                    self.tell(&format!("the file {path:?} was removed: what it counted is gone"), true);
-                }
-                Err(error) => {
-                    let what = format!("the file {path:?} was removed, and there is no new one: {error}");
-                    // It is tried again each second, and told once.
-                    if lock(&self.lost).replace(what.clone()).as_ref() != Some(&what) {
-                        self.tell(&what, true);
-                    }
-                }
-            }
-        })
-    }
-
-    /// Says what another than the first to come asks for in vain.
-    fn compare(&self, settings: &Settings) {
-        let Mapped { geometry, header, .. } = self.mapped();
-        let log_entries = settings.log_entries.next_power_of_two() as u64;
-        for (name, asked, found) in [
-            ("max_keys", settings.max_keys as u64, header.max_keys),
-            ("log_entries", log_entries, geometry.log_entries as u64),
-        ] {
-            if asked != found {
-                self.tell(
-                    &format!("made with {name}={found}, not {asked}: it stays so until the file is removed"),
-                    false,
-                );
-            }
-        }
-    }
-
-    /// Says what another limiter of this process asks for in vain, too.
-    fn compare_own(&self, settings: &Settings) {
-        let shown = |settings: &Settings| {
-            let when_full = if settings.refuses_when_full { "refuse" } else { "evict_least_indebted" };
-            format!("when_full={when_full} and timeout_ms={}", settings.timeout.as_millis())
-        };
-        let (asked, own) = (shown(settings), shown(&self.settings));
-        if asked != own {
-            self.tell(&format!("is open in this process with {own}, not {asked}: it stays so"), false);
-        }
-    }
-
-    fn tell(&self, what: &str, is_error: bool) {
-        let text = format!("the store {}: {what}", self.settings.shown);
-        let mut news = lock(&self.news);
-        if news.iter().all(|known| known.text != text) {
-            news.push_back(News { text, is_error });
-        }
-    }
-
-    pub fn next_news(&self) -> Option<News> {
-        lock(&self.news).pop_front()
     }
 
     pub fn shown(&self) -> &str {
@@ -271,7 +164,7 @@ impl ShmStore {
         let room = self.mapped().geometry.log_entries as u64;
         let mut all = 0;
         for limit in limits {
-            let Some(units) = kept::units_of(limit.algorithm()) else { continue };
+            let Some(units) = lists::units_of(limit.algorithm()) else { continue };
             all += units.max(1).next_power_of_two();
             if units > room {
                 return Err(Error::unsupported(format!(

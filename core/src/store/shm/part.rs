@@ -14,8 +14,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::arena::Block;
-use super::kept::corrupt;
 use super::layout::{CONTROL_WORDS, Geometry, JOURNAL, SLOT_WORDS, UNIT_WORDS};
+use super::lists::corrupt;
 use super::owner::Owners;
 use super::slot::FREE;
 use super::trouble::Stuck;
@@ -56,7 +56,7 @@ pub(super) struct Part {
     pub index: usize,
     pub all: &'static [Word],
     control: &'static [Word; CONTROL_WORDS],
-    journal: &'static [[Word; 2]],
+    pub journal: &'static [[Word; 2]],
     pub heads: &'static [Word],
     pub slots: &'static [Slot],
     pub marks: &'static [Word],
@@ -66,9 +66,10 @@ pub(super) struct Part {
 /// The part while this process holds it.
 pub(super) struct Guard<'a> {
     pub part: &'a Part,
-    version: u64,
-    own: u64,
-    written: usize,
+    pub version: u64,
+    pub own: u64,
+    /// How many words the journal holds.
+    pub written: usize,
     /// The chains that are held as well.
     pub chains: SmallVec<[usize; 4]>,
     /// What is free once the step is whole.
@@ -172,7 +173,7 @@ impl Part {
     }
 
     #[inline]
-    fn guard(&self, version: u64, own: u64) -> Guard<'_> {
+    pub fn guard(&self, version: u64, own: u64) -> Guard<'_> {
         Guard {
             part: self,
             version,
@@ -225,39 +226,6 @@ impl Part {
             }
         }
     }
-
-    /// The lock of a holder that is dead, made whole; none where somebody else was first.
-    #[cold]
-    pub fn take_from_the_dead(
-        &self,
-        lock: u64,
-        who: Holder<'_>,
-    ) -> std::result::Result<Option<Guard<'_>>, Unheld> {
-        let lead = self.control(Control::Lead).get();
-        let lead = usize::try_from(lead).ok().and_then(|lead| lead.checked_sub(1));
-        let lead = lead.and_then(|lead| who.parts.get(lead)).filter(|lead| lead.index != self.index);
-        let mut is_whole = false;
-        if let Some(lead) = lead {
-            // Until its step is settled the first part is held, and its own first.
-            let is_held = holder(lead.lock_word()) != 0;
-            let is_first = is_held && lead.control(Control::Lead).get_first() == lead.index as u64 + 1;
-            let is_open = lead.control(Control::Open).get_first() == self.control(Control::LeadVersion).get();
-            if is_open && is_first {
-                return Err(Unheld::Settle(lead.index));
-            }
-            is_whole = !is_open;
-        }
-        let version = next(lock);
-        if !self.control(Control::Lock).exchange(lock, version | who.own) {
-            return Ok(None);
-        }
-        let mut guard = self.guard(version, who.own);
-        if is_whole {
-            self.control(Control::Journal).set(0);
-        }
-        guard.recover(holder(lock), who);
-        Ok(Some(guard))
-    }
 }
 
 impl Guard<'_> {
@@ -299,78 +267,11 @@ impl Guard<'_> {
         }
     }
 
-    /// Says that this part is one of several, and where their step is closed.
-    pub fn join(&self, lead: &Guard<'_>) {
-        if lead.part.index == self.part.index {
-            self.part.control(Control::Open).set(self.version);
-        }
-        self.part.control(Control::LeadVersion).set(lead.version);
-        self.part.control(Control::Lead).set(lead.part.index as u64 + 1);
-    }
-
-    /// Closes the step of all parts that have joined this one.
-    pub fn close_all(&self) {
-        self.part.control(Control::Open).set(0);
-    }
-
-    pub fn leave(&self) {
-        self.part.control(Control::Lead).set(0);
-    }
-
     /// The error of a part that contradicts itself, which is made anew when it is given back.
     #[cold]
     pub fn damaged(&mut self) -> Error {
         self.loose += 1;
         corrupt()
-    }
-
-    /// Puts back what an unfinished step of a dead holder changed, here and in the parts that had
-    /// joined.
-    fn recover(&mut self, dead: u64, who: Holder<'_>) {
-        let is_dead = |number| number == dead || !who.owners.lives(number);
-        let open = self.part.control(Control::Open).get();
-        let is_lead = self.part.control(Control::Lead).get() == self.part.index as u64 + 1;
-        if is_lead && open != 0 {
-            for other in who.parts.iter().filter(|other| other.index != self.part.index) {
-                let lock = other.control(Control::Lock).get_first();
-                if other.control(Control::Lead).get() == self.part.index as u64 + 1
-                    && other.control(Control::LeadVersion).get() == open
-                    && holder(lock) != 0
-                    && other.control(Control::Lock).exchange(lock, next(lock) | self.own)
-                {
-                    let mut guard = other.guard(next(lock), self.own);
-                    guard.put_back();
-                    guard.leave();
-                    other.release_dead(|number| is_dead(number) || number == holder(lock));
-                }
-            }
-        } else if is_lead {
-            // It was closed for all of them, here too.
-            self.part.control(Control::Journal).set(0);
-        }
-        self.put_back();
-        self.close_all();
-        self.leave();
-        self.part.release_dead(is_dead);
-    }
-
-    /// Puts back what the journal says, the latest first, and makes anew what follows from the rest.
-    fn put_back(&mut self) {
-        let journal = self.part.control(Control::Journal);
-        let written = usize::try_from(journal.get()).unwrap_or(JOURNAL).min(JOURNAL);
-        for [place, old] in self.part.journal[..written].iter().rev() {
-            let place = usize::try_from(place.get()).ok();
-            // The head of the part is not of the journal's.
-            let place = place.filter(|&place| place >= CONTROL_WORDS + 2 * JOURNAL);
-            if let Some(word) = place.and_then(|place| self.part.all.get(place)) {
-                word.set(old.get());
-            }
-        }
-        journal.set(0);
-        self.written = 0;
-        self.part.make_anew();
-        self.loose = 0;
-        self.freed = Freed::default();
     }
 }
 
@@ -396,6 +297,6 @@ pub(super) fn holder(lock: u64) -> u64 {
 
 /// The next version, held by nobody.
 #[inline]
-fn next(lock: u64) -> u64 {
+pub(super) fn next(lock: u64) -> u64 {
     ((lock >> HOLDER) + 1) << HOLDER
 }

@@ -161,7 +161,7 @@ impl Part {
     }
 
     #[inline]
-    fn link(&self, link: Link) -> &'static Word {
+    pub fn link(&self, link: Link) -> &'static Word {
         match link {
             Link::Head(home) => self.head(home),
             Link::Slot(slot) => &self.slots[slot][3],
@@ -246,85 +246,6 @@ impl Part {
 
     pub fn used(&self) -> usize {
         usize::try_from(self.control(Control::Used).get()).unwrap_or(usize::MAX).min(self.slots.len())
-    }
-
-    /// Lets a link lead elsewhere, while others may take its chain, or give it back.
-    fn lead(&self, link: Link, next: usize) {
-        let word = self.link(link);
-        loop {
-            let old = word.get();
-            if word.exchange(old, old & !NEXT | next as u64) {
-                return;
-            }
-        }
-    }
-
-    /// Whether what is said of the part is what its slots say.
-    pub fn adds_up(&self) -> bool {
-        let all = (0..self.slots.len()).map(|slot| self.stored(slot));
-        let all = all.filter(|stored| Kind::of(stored.words).is_some());
-        let (used, taken) = all.fold((0, 0), |(used, taken), stored| {
-            (used + 1, taken + self.block_of(stored).map_or(0, |block| block.granules))
-        });
-        let marked: u32 = self.marks.iter().map(|mark| mark.get().count_ones()).sum();
-        used == self.used() && taken == marked as usize
-    }
-
-    /// Makes all of it anew where a chain leads nowhere.
-    pub fn mend(&self, fingerprint: u64) {
-        if matches!(self.find(fingerprint), Place::Broken) {
-            self.make_anew();
-        }
-    }
-
-    /// Makes all of it anew that follows from the chains: what is free, and the counts. What leads
-    /// nowhere, or contradicts itself, is cut off.
-    pub fn make_anew(&self) {
-        let mut is_used = vec![false; self.slots.len()];
-        let (mut used, mut blocks) = (0, 0);
-        // What is not to be where it is may lead round.
-        let mut passed_over = 0;
-        self.marks.iter().for_each(|mark| mark.set(0));
-        for head in 0..self.heads.len() {
-            let mut link = Link::Head(head);
-            loop {
-                let next = self.next(link);
-                let Some(slot) = next.checked_sub(1) else { break };
-                if is_used.get(slot).is_none_or(|&is_used| is_used) || passed_over > self.slots.len() {
-                    self.lead(link, 0);
-                    break;
-                }
-                let stored = self.stored(slot);
-                let block = self.block_of(stored);
-                let is_sound = self.home(self.slots[slot][2].get()) == head
-                    && match Kind::of(stored.words) {
-                        Some(Kind::Small) => true,
-                        Some(Kind::Block) => {
-                            blocks += 1;
-                            true
-                        }
-                        Some(_) => block.is_some_and(|block| self.take(block)),
-                        None => false,
-                    };
-                if is_sound {
-                    is_used[slot] = true;
-                    used += 1;
-                    link = Link::Slot(slot);
-                } else {
-                    passed_over += 1;
-                    self.lead(link, self.next(Link::Slot(slot)));
-                }
-            }
-        }
-        let mut free = 0;
-        for slot in (0..self.slots.len()).rev().filter(|&slot| !is_used[slot]) {
-            self.slots[slot][0].set(FREE);
-            self.slots[slot][3].set(free);
-            free = slot as u64 + 1;
-        }
-        self.control(Control::Free).set(free);
-        self.control(Control::Used).set(used);
-        self.control(Control::Blocks).set(blocks);
     }
 }
 
