@@ -101,7 +101,10 @@ fn decide<'py>(
     let (this, py, bytes) = (limiter.get(), limiter.py(), key_bytes(key)?);
     let time = this.time(py)?;
     if this.is_local() {
-        let keep = |bare| decision(limiter, key, bare);
+        let keep = |bare| {
+            this.listen(&bare);
+            decision(limiter, key, bare)
+        };
         let done = this.here(py, |core| question.ask(core, bytes, cost, time, keep));
         return Ok(done.map_err(raise)??);
     }

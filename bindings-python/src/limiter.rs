@@ -108,7 +108,12 @@ impl PyLimiter {
         let held = items_of(items)?;
         let items =
             held.iter().map(|(key, cost)| Ok((key_bytes(key)?, *cost))).collect::<PyResult<Vec<_>>>()?;
-        let decided = slf.get().call(slf.py(), |core, time| core.acquire_many_bare_at(&items, time))?;
+        let limiter = slf.get();
+        let decided = limiter.call(slf.py(), |core, time| {
+            let decided = core.acquire_many_bare_at(&items, time)?;
+            decided.iter().for_each(|bare| limiter.listen(bare));
+            Ok(decided)
+        })?;
         let decisions = decided.into_iter().zip(&held).map(|(bare, (key, _))| decision(slf, key, bare));
         PyList::new(slf.py(), decisions.collect::<Result<Vec<_>, NoMemory>>()?)
     }
@@ -262,6 +267,14 @@ impl PyLimiter {
     /// By which limits it decided.
     pub fn policy_of(&self, bare: &BareDecision) -> &Py<PyPolicy> {
         if bare.is_by_share() { &self.shares } else { &self.policy }
+    }
+
+    /// That a shared store did not decide is news: they are asked for when the call ends.
+    #[inline]
+    pub fn listen(&self, bare: &BareDecision) {
+        if self.shared && self.core.tell(bare).degraded() {
+            self.asked.store(NEWS_EVERY - 1, Ordering::Relaxed);
+        }
     }
 
     /// Whether its store is in this process or machine.

@@ -178,7 +178,7 @@ IMPATIENT = "max_keys=64&timeout_ms=50"
 MANY = "fixed_window: 4000000000/365 days from first"
 
 
-def test_who_waits_for_a_stopped_process_is_told(shared: Shared) -> None:
+def test_who_waits_for_a_stopped_process_is_told(shared: Shared, caplog: Log) -> None:
     limiter = Limiter(MANY, shared.uri(IMPATIENT), on_store_failure="raise")
 
     def ask() -> StoreTimeout | None:
@@ -194,9 +194,15 @@ def test_who_waits_for_a_stopped_process_is_told(shared: Shared) -> None:
     assert isinstance(error, TimeoutError)
     assert 0.05 <= took < 0.5
     assert limiter.stats().errors == 1
+    [(_, level, text)] = said(caplog)
+    assert level == "ERROR"
+    assert f"shm:{shared.name}: does not decide about some keys: " in text
+    for _ in range(20):
+        limiter.allow("k")
+    assert ["decides again" in text for _, _, text in said(caplog)] == [False, True]
 
 
-def test_who_waits_for_a_stopped_process_decides_by_his_share(shared: Shared) -> None:
+def test_who_waits_for_a_stopped_process_decides_by_his_share(shared: Shared, caplog: Log) -> None:
     limiter = Limiter(MANY, shared.uri(IMPATIENT), instances=4)
     with hammering(MANY, shared.uri(IMPATIENT)) as process:
         decision, took = beside_one_that_is_stopped(
@@ -207,6 +213,7 @@ def test_who_waits_for_a_stopped_process_decides_by_his_share(shared: Shared) ->
     assert told["RateLimit-Policy"].endswith(";q=1000000000;w=31536000")
     assert 0.05 <= took < 0.5
     assert limiter.stats().degraded == 1
+    assert [level for _, level, _ in said(caplog)] == ["ERROR"]
     assert not limiter.acquire("k").degraded
 
 

@@ -24,9 +24,14 @@ impl Wanted {
         cost: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bytes = key_bytes(key)?;
-        let bare = limiter.get().call(limiter.py(), |core, time| match self {
-            Self::Peek => core.peek_bare_at(bytes, cost, time, |bare| bare),
-            Self::Decision | Self::YesOrNo => core.acquire_bare_at(bytes, cost, time, |bare| bare),
+        let this = limiter.get();
+        let keep = |bare| {
+            this.listen(&bare);
+            bare
+        };
+        let bare = this.call(limiter.py(), |core, time| match self {
+            Self::Peek => core.peek_bare_at(bytes, cost, time, keep),
+            Self::Decision | Self::YesOrNo => core.acquire_bare_at(bytes, cost, time, keep),
         })?;
         self.answer(limiter, key, bare)
     }
