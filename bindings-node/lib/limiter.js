@@ -184,24 +184,36 @@ class Limiter {
   acquireSync(key, cost = 1) {
     this.#checkLocal('acquire');
     const given = check.key(key);
-    if (cost === 1 && this.#read === undefined) acquire(this.#handle, given);
-    else acquire(this.#handle, given, check.integer('cost', cost), this.#time());
-    return decided(this.#names, check.kept(given));
+    try {
+      if (cost === 1 && this.#read === undefined) acquire(this.#handle, given);
+      else acquire(this.#handle, given, check.integer('cost', cost), this.#time());
+    } catch (error) {
+      throw this.#failed(error);
+    }
+    return this.#heard(decided(this.#names, check.kept(given)));
   }
 
   allowSync(key, cost = 1) {
     this.#checkLocal('allow');
     const given = check.key(key);
-    if (cost === 1 && this.#read === undefined) return allow(this.#handle, given);
-    return allow(this.#handle, given, check.integer('cost', cost), this.#time());
+    try {
+      if (cost === 1 && this.#read === undefined) return allow(this.#handle, given);
+      return allow(this.#handle, given, check.integer('cost', cost), this.#time());
+    } catch (error) {
+      throw this.#failed(error);
+    }
   }
 
   peekSync(key, cost = 1) {
     this.#checkLocal('peek');
     const given = check.key(key);
-    if (cost === 1 && this.#read === undefined) peek(this.#handle, given);
-    else peek(this.#handle, given, check.integer('cost', cost), this.#time());
-    return decided(this.#names, check.kept(given));
+    try {
+      if (cost === 1 && this.#read === undefined) peek(this.#handle, given);
+      else peek(this.#handle, given, check.integer('cost', cost), this.#time());
+    } catch (error) {
+      throw this.#failed(error);
+    }
+    return this.#heard(decided(this.#names, check.kept(given)));
   }
 
   acquireManySync(items) {
@@ -281,8 +293,12 @@ class Limiter {
       return { decision, held: heldNumber() };
     }
     this.#hear();
-    here(this.#handle, key, cost, this.#time());
-    return { decision: decided(this.#names, key), held: heldNumber() };
+    try {
+      here(this.#handle, key, cost, this.#time());
+    } catch (error) {
+      throw this.#failed(error);
+    }
+    return { decision: this.#heard(decided(this.#names, key)), held: heldNumber() };
   }
 
   async #withAnswer(here, elsewhere, key, cost, answers, naming) {
@@ -323,6 +339,18 @@ class Limiter {
   /** What a store of this machine has come to is told now and then, so that no decision pays for it. */
   #hear() {
     if (this.#asked !== undefined && ++this.#asked % NEWS_EVERY === 0) tellNews(this.#handle);
+  }
+
+  /** That a store of this machine did not decide is news, told at once. */
+  #heard(decision) {
+    if (this.#asked !== undefined && decision.degraded) tellNews(this.#handle);
+    return decision;
+  }
+
+  /** And so is that it failed. */
+  #failed(error) {
+    if (this.#asked !== undefined) tellNews(this.#handle);
+    return error;
   }
 }
 

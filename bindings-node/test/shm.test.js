@@ -137,7 +137,9 @@ async function besideOneThatIsStopped(options, ask) {
     }
     throw new Error('it never held anything when it was stopped');
   } finally {
+    const ended = once(child, 'exit');
     child.kill('SIGKILL');
+    await ended; // it may still hold the part
   }
 }
 
@@ -155,9 +157,15 @@ test('who waits for a stopped process is told', async () => {
       return error;
     }
   };
-  const { answer, limiter } = await besideOneThatIsStopped({ onStoreFailure: 'raise' }, ask);
+  let answer, limiter;
+  const told = await warningsOf(async () => ({ answer, limiter } = await besideOneThatIsStopped({ onStoreFailure: 'raise' }, ask)));
+  assert.equal(told.length, 1);
+  assert.match(told[0], /does not decide about some keys/);
   assert.ok(failure('MIRAB_STORE_TIMEOUT', 'stopped')(answer));
   assert.equal(limiter.stats().errors, 1);
+  const [again, ...more] = await warningsOf(async () => { for (let asked = 0; asked < 20; asked++) limiter.allowSync('k'); });
+  assert.match(again, /decides again/);
+  assert.deepEqual(more, []);
 });
 
 for (const [options, expected] of [
@@ -170,7 +178,9 @@ for (const [options, expected] of [
       const decision = limiter.acquireSync('k');
       return decision.degraded ? decision : undefined;
     };
-    const { answer, limiter } = await besideOneThatIsStopped(options, ask);
+    let answer, limiter;
+    const told = await warningsOf(async () => ({ answer, limiter } = await besideOneThatIsStopped(options, ask)));
+    assert.match(told.join(), /does not decide about some keys/);
     for (const [name, value] of Object.entries(expected)) assert.equal(answer[name], value, name);
     assert.equal(limiter.stats().degraded, 1);
   });
