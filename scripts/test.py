@@ -107,7 +107,7 @@ def server_steps() -> list[Step]:
     return [
         Step(
             f"core-{server}",
-            f"{WITH_REDIS} cargo test --quiet --locked -p mirab --all-features {tests} -- --skip memory",
+            f"{WITH_REDIS} cargo test --quiet --locked -p mirab --all-features {tests} -- --skip memory --skip shm",
             environment={"MIRAB_REDIS_SERVER": f".cache/servers/{server}", "MIRAB_STEPS_REDIS": "4000"},
         )
         for server in ("redis-6.2", "valkey-8.1")
