@@ -61,7 +61,7 @@ fn asks_beside_one_that_is_stopped(limiter: &Limiter, crew: &mut Crew<'_>) -> mi
         assert!(took < 10 * TIMEOUT, "{took:?}");
         let was_in_the_way = asked.as_ref().map_or(true, |it| it.degraded());
         if was_in_the_way {
-            assert!(took >= TIMEOUT, "{took:?}");
+            // Sooner where it still held what was waited for before.
             return asked;
         }
         assert!(asked.unwrap().allowed());
@@ -80,8 +80,10 @@ fn beside_one_that_is_stopped(policy: &str) {
     // The worker itself is stopped for longer than it would wait; nobody else holds anything then.
     let mut crew = Crew::new(role("hammers", &uri, &tally, policy, 1), &tally, 1);
     until("the worker's first decision", || tally.get(Count::Begun) > 0);
+    let begun = Instant::now();
     let error = asks_beside_one_that_is_stopped(&raising, &mut crew).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreTimeout, "{error}");
+    assert!(begun.elapsed() >= TIMEOUT);
     let decision = asks_beside_one_that_is_stopped(&degrading, &mut crew).unwrap();
     assert!(decision.degraded() && decision.allowed());
     assert_eq!(crew.end(), 0);
