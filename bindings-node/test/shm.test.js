@@ -190,7 +190,7 @@ for (const [options, expected] of [
 
 test('another size than the file\'s is warned of when the limiter is made', async () => {
   const store = shm('max_keys=64');
-  const other = store.replace('64', '65');
+  const other = store.replace('max_keys=64', 'max_keys=65');
   assert.deepEqual(await warningsOf(async () => new Limiter('5/hour', { store })), []);
   const [warning, ...more] = await warningsOf(async () => new Limiter('5/hour', { store: other }));
   assert.match(warning, /^the store shm:node-.*: made with max_keys=64, not 65/);
