@@ -32,7 +32,7 @@ mod word;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
@@ -63,8 +63,10 @@ pub(crate) struct ShmStore {
     mapped: AtomicPtr<Mapped>,
     stand_in: Arc<MemoryStore>,
     news: Mutex<VecDeque<News>>,
-    /// Why there is no new file in place of one that was removed.
-    lost: Mutex<Option<String>>,
+    /// Why the file is not to be relied on: it was removed, and there is no new one, or overwritten.
+    lost: Mutex<Option<(ErrorKind, String)>>,
+    /// Files that were removed, until nobody of this process can still be using them.
+    retired: Mutex<Vec<(&'static Mapped, Instant)>>,
     trouble: Trouble,
     /// How many live states had been forgotten when this process first looked, and whether more were since.
     evicted: AtomicU64,
@@ -95,7 +97,12 @@ pub(super) fn open(rest: &str) -> Result<Arc<ShmStore>> {
 /// What a child must find whole; the parts of the file are nobody's alone, and have locks of their own.
 impl Lockable for ShmStore {
     fn lock_all(&self) -> Vec<Box<dyn Held + '_>> {
-        vec![Box::new(lock(&self.news)), Box::new(lock(&self.lost)), Box::new(lock(self.trouble.last()))]
+        vec![
+            Box::new(lock(&self.news)),
+            Box::new(lock(&self.lost)),
+            Box::new(lock(&self.retired)),
+            Box::new(lock(self.trouble.last())),
+        ]
     }
 }
 
@@ -107,6 +114,7 @@ impl ShmStore {
             mapped: AtomicPtr::new(Box::leak(Box::new(mapped))),
             news: Mutex::default(),
             lost: Mutex::default(),
+            retired: Mutex::default(),
             trouble: Trouble::default(),
             evicted: AtomicU64::new(u64::MAX),
             is_full: AtomicBool::new(false),
@@ -130,6 +138,10 @@ impl ShmStore {
     pub fn health(&self) -> Health {
         let mut health = Health { layout: LAYOUT as u32, ..Health::local(self.shown()) };
         self.trouble.tell(&mut health);
+        if let Some(lost) = lock(&self.lost).clone() {
+            health.ok = false;
+            health.last_error = Some(lost);
+        }
         health
     }
 
@@ -189,7 +201,7 @@ impl ShmStore {
 
     /// Gives back what a receipt says; the units that each of the charges gave back.
     pub fn refund(&self, refund: &Refund<'_>, time: Time) -> Result<Given> {
-        let mapped = self.mapped();
+        let mapped = self.here();
         let addresses = mapped.addresses(refund.charges, time);
         let mut locked = self.lock_or_look(mapped, &addresses)?;
         let slots = addresses.iter().map(|address| match locked.at(address).part.find(address.bucket) {
@@ -226,7 +238,7 @@ impl ShmStore {
     }
 
     pub fn reset(&self, charges: &[Charge<'_>], time: Time) -> Result<()> {
-        let mapped = self.mapped();
+        let mapped = self.here();
         let mut addresses = mapped.addresses(charges, time);
         let blocks = addresses.iter().map(|at| Address { bucket: block_of(at.key, time), ..*at });
         let blocks: Addresses = blocks.collect();
@@ -273,7 +285,7 @@ impl ShmStore {
     }
 
     fn block_address(&self, key: &[u8], time: Time) -> (&'static Mapped, Address) {
-        let mapped = self.mapped();
+        let mapped = self.here();
         let key = mapped.key(key);
         (mapped, Address { part: mapped.part_index(key), key, bucket: block_of(key, time) })
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use mirab::Store;
+use mirab::{ErrorKind, Store};
 
 use crate::common::say;
 use crate::common::shm::{Folder, Shared};
@@ -22,7 +22,6 @@ fn mode_and_group_are_really_the_files() {
         ("?mode=600".into(), 0o600, own),
         ("?mode=660".into(), 0o660, own),
         (format!("?group={group}"), 0o660, group),
-        (format!("?group={group}&mode=600"), 0o600, group),
         (format!("?group={group}&mode=660"), 0o660, group),
     ] {
         let shared = Shared::new("mode");
@@ -31,6 +30,24 @@ fn mode_and_group_are_really_the_files() {
         let found = fs::metadata(&shared.path).unwrap();
         assert_eq!((found.mode() & 0o7777, found.gid()), (mode, group), "{parameters}");
     }
+}
+
+/// `mode=660` alone means the group that the process has: its users share, and nobody is let in by chance.
+#[test]
+fn a_file_for_a_group_is_one_only_where_that_is_said() {
+    let shared = Shared::new("said");
+    drop(Store::open(&shared.uri("?mode=660")).unwrap());
+    let asked = Store::open(&shared.uri("?mode=660&timeout_ms=7")).map(|store| limiter("10/hour", &store));
+    assert!(asked.unwrap().allow("key", 1).unwrap());
+    let other = Shared::new("unsaid");
+    drop(Store::open(&other.uri("")).unwrap());
+    fs::set_permissions(&other.path, Permissions::from_mode(0o660)).unwrap();
+    let renamed = Shared::new("renamed");
+    fs::rename(&other.path, &renamed.path).unwrap();
+    let error = Store::open(&renamed.uri("")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreDenied, "{error}");
+    let error = Store::open(&renamed.uri("?mode=600&group=0")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidUri, "{error}");
 }
 
 /// By path and by name: two users of a group have one file, a third has none.

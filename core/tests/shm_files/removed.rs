@@ -118,3 +118,44 @@ fn without_a_folder_decisions_go_on() {
     decide_until(&limiter, "what it counted is gone");
     assert_eq!(crate::taken(&limiter, "key"), 5);
 }
+
+/// A process that is forked after the file was removed (a server that loads the app first does that again and again) decides
+/// in the new one from the first.
+#[test]
+fn who_is_forked_looks_first() {
+    let folder = Folder::new("forked");
+    let path = folder.file("x");
+    let limiter = limiter("10/day", &open(path.to_str().unwrap()));
+    assert!(limiter.allow("key", 1).unwrap());
+    fs::remove_file(&path).unwrap();
+    // SAFETY: the child only decides, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_new = limiter.allow("key", 10).unwrap_or(false) && limiter.take_news().is_empty();
+        // SAFETY: it ends at once.
+        unsafe { libc::_exit(i32::from(!(is_new && path.exists()))) }
+    }
+    let mut status = 0;
+    // SAFETY: it waits for the child.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+}
+
+/// What is written over the head of a file is noticed by those who use it, while it does them no harm.
+#[test]
+fn an_overwritten_file_is_told_of() {
+    use std::os::unix::fs::FileExt;
+    let folder = Folder::new("overwritten");
+    let path = folder.file("x");
+    let limiter = limiter("1000000/hour", &open(path.to_str().unwrap()));
+    assert!(limiter.allow("before", 1).unwrap());
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&[7; 64], 0).unwrap();
+    let news = decide_until(&limiter, "was overwritten");
+    assert!(news.is_error, "{news}");
+    let health = limiter.health().unwrap();
+    assert!(!health.ok && health.last_error.unwrap().1.contains("should be removed"));
+    fs::remove_file(&path).unwrap();
+    decide_until(&limiter, "was removed");
+    assert!(limiter.health().unwrap().ok);
+}

@@ -47,7 +47,7 @@ impl ShmStore {
     }
 
     fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
-        let mapped = self.mapped();
+        let mapped = self.here();
         let addresses = mapped.addresses(&group.charges, time);
         let mut locked = self.lock(mapped, &addresses)?;
         self.decide_locked(&mut locked, &group.charges, &addresses, mode, (mapped, time))

@@ -92,11 +92,7 @@ fn check(settings: &Settings, file: &OwnedFd) -> Result<Stat> {
         return Err(wrong(path, ErrorKind::StoreDenied, &what));
     }
     let group = stat.st_gid;
-    let is_wanted = match settings.group {
-        Some(wanted) => wanted == group,
-        None => settings.mode & 0o020 != 0 || accounts::group() == group,
-    };
-    if stat.st_mode & 0o020 != 0 && !is_wanted {
+    if stat.st_mode & 0o020 != 0 && settings.group != Some(group) {
         let what =
             format!("can be written by group {group}: users share one by their group (?group={group})");
         return Err(wrong(path, ErrorKind::StoreDenied, &what));

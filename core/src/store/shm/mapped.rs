@@ -1,19 +1,21 @@
-//! An open file: its parts, its owners, its clock. What a process has opened stays open until it ends: a
-//! record lock is lost with any descriptor of its file.
+//! An open file: its parts, its owners, its clock. What a process has opened stays open until it ends, or until the file
+//! has been removed for a while: a record lock is lost with any descriptor of its file.
 
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::layout::{Geometry, HEADER_WORDS, Header};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use super::layout::{self, Geometry, HEADER_WORDS, Header};
 use super::owner::{OWNER_WORDS, OWNERS, Owners};
 use super::part::{Holder, Part, holder};
 use super::trouble::Stuck;
 use super::word::Word;
 use crate::clock::{self, Now, Time};
 use crate::store::bucket::Fingerprint;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 pub(super) struct Mapped {
     pub parts: Box<[Part]>,
@@ -21,6 +23,7 @@ pub(super) struct Mapped {
     pub geometry: Geometry,
     pub header: Header,
     pub file: &'static OwnedFd,
+    words: &'static [Word],
     /// What this process's steady time lies behind the file's, in microseconds.
     behind_us: i64,
     stuck: Stuck,
@@ -47,10 +50,37 @@ impl Mapped {
             geometry,
             header,
             file,
+            words,
             behind_us: header.offset_us.wrapping_sub(own_offset_us()).cast_signed(),
             stuck: Stuck::default(),
             next_look: AtomicU64::new(0),
         })
+    }
+
+    /// That its header still says what it said.
+    ///
+    /// # Errors
+    /// `store_corrupt` when something else wrote there.
+    pub fn check(&self) -> Result<()> {
+        let (geometry, header) = layout::read_header(self.words)?;
+        if (geometry, header) == (self.geometry, self.header) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::StoreCorrupt, "has another header than it had"))
+    }
+
+    /// Gives back the memory and the file, which nobody should use any more. Whoever still does finds an empty one of
+    /// his own.
+    pub fn let_go(&self) {
+        let size = size_of_val(self.words);
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
+        let place = self.words.as_ptr().cast_mut().cast();
+        // SAFETY: it takes the place of a mapping of that size; any words are words.
+        let _ = unsafe { rustix::mm::mmap_anonymous(place, size, protection, flags) };
+        if let Ok(nothing) = fs::File::open("/dev/null") {
+            // SAFETY: both descriptors are open; the second one stays so, and is nobody else's.
+            unsafe { libc::dup2(nothing.as_raw_fd(), self.file.as_raw_fd()) };
+        }
     }
 
     /// The file's clocks, or the given one.
@@ -127,4 +157,24 @@ pub(super) fn own_offset_us() -> u64 {
         is_boot.then(|| seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000))
     });
     clock::offset_us().saturating_add_signed(apart.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file;
+    use super::super::settings::Settings;
+
+    #[test]
+    fn what_is_let_go_is_an_empty_file_of_nobody() {
+        let [random, _] = crate::store::bucket::random_seed();
+        let settings = Settings::parse(&format!("unit-let-go-{random:x}?max_keys=8&log_entries=4")).unwrap();
+        let mapped = file::open(&settings).unwrap();
+        assert!(mapped.check().is_ok() && mapped.holder(settings.timeout).is_ok());
+        std::fs::remove_file(&settings.path).unwrap();
+        assert!(file::is_removed(mapped.file));
+        mapped.let_go();
+        assert!(mapped.words.iter().all(|word| word.get() == 0));
+        assert!(!file::is_removed(mapped.file) && mapped.check().is_err());
+        drop(mapped.parts[0].lock(mapped.holder(settings.timeout).unwrap()).unwrap());
+    }
 }

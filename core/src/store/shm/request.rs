@@ -31,7 +31,7 @@ impl ShmStore {
         time: Time,
         answer: impl FnOnce(Verdict<'_>) -> T,
     ) -> Result<T> {
-        let mapped = self.mapped();
+        let mapped = self.here();
         let key = mapped.key(request.key);
         let part = mapped.part_index(key);
         if let (Mode::Acquire, 1..) | (Mode::Peek, _) = (mode, request.cost) {

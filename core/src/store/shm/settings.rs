@@ -110,7 +110,13 @@ impl Settings {
                 }
             }
         }
-        self.mode = mode.unwrap_or(if self.group.is_some() { 0o660 } else { 0o600 });
+        match (mode, self.group) {
+            (Some(0o600), Some(_)) => return Err(invalid("mode", "600", "660 beside group, or left out")),
+            // The group that this process has.
+            (Some(0o660), None) => self.group = Some(accounts::group()),
+            _ => {}
+        }
+        self.mode = if self.group.is_some() { 0o660 } else { 0o600 };
         Ok(())
     }
 }
@@ -158,10 +164,11 @@ mod tests {
 
     #[test]
     fn the_name_of_the_file_holds_the_user_or_the_group_and_the_layout() {
-        let named = Settings::parse("web?max_keys=7&mode=660").unwrap();
+        let named = Settings::parse("web?max_keys=7&mode=600").unwrap();
         let user = accounts::user();
         assert!(named.path.ends_with(format!("mirab-{user}-1-web")), "{named:?}");
-        assert_eq!((named.max_keys, named.mode, named.group), (7, 0o660, None));
+        assert_eq!((named.max_keys, named.mode, named.group), (7, 0o600, None));
+        assert_eq!(Settings::parse("web?mode=660").unwrap().group, Some(accounts::group()));
         let shared = Settings::parse("web?group=12&when_full=refuse").unwrap();
         assert!(shared.path.ends_with("mirab-g12-1-web"), "{shared:?}");
         assert_eq!((shared.mode, shared.refuses_when_full), (0o660, true));
@@ -180,6 +187,7 @@ mod tests {
             ("web?mode=666", "\"666\""),
             ("web?mode=060", "\"060\""),
             ("web?mode=rw", "\"rw\""),
+            ("web?mode=600&group=12", "660 beside group"),
             ("web?group=no-such-group", "no-such-group"),
             ("web?log_entries=1e9", "\"1e9\""),
             ("web?when_full=panic", "refuse"),

@@ -1,6 +1,7 @@
 //! What becomes of the file and of those who share it, and what an operator hears of it.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::decide::{Address, Locked};
 use super::mapped::Mapped;
@@ -9,9 +10,30 @@ use super::{ShmStore, file};
 use crate::clock::{Now, Time};
 use crate::fork::{self, lock};
 use crate::health::News;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
+
+/// How long a file that was removed is kept: whoever decides in it has ended by then.
+const KEPT: Duration = Duration::from_secs(10);
 
 impl ShmStore {
+    /// The file, for whoever decides: a process that was just forked looks first whether it still is.
+    #[inline]
+    pub(super) fn here(&self) -> &'static Mapped {
+        let mapped = self.mapped();
+        if mapped.owners.own().is_some() { mapped } else { self.come(mapped) }
+    }
+
+    #[cold]
+    fn come(&self, mapped: &'static Mapped) -> &'static Mapped {
+        if file::is_removed(mapped.file) {
+            self.begin_anew(mapped, false);
+        }
+        let mapped = self.mapped();
+        // What is wrong with it, whoever decides is told.
+        let _ = mapped.holder(self.timeout());
+        mapped
+    }
+
     /// Looks after a decision whether a part that had failed decides again, and from time to time how the file is.
     #[inline]
     pub(super) fn went_well(&self, mapped: &'static Mapped, part: usize, time: Time, now: Now) {
@@ -26,8 +48,20 @@ impl ShmStore {
     #[cold]
     fn look(&self, mapped: &'static Mapped) {
         if file::is_removed(mapped.file) {
-            return self.begin_anew(mapped);
+            return self.begin_anew(mapped, true);
         }
+        let why = mapped.check().err().map(|error| {
+            let path = &self.settings.path;
+            (error.kind(), format!("the file {path:?} was overwritten and should be removed: it {error}"))
+        });
+        self.cannot_rely(why);
+        lock(&self.retired).retain(|(mapped, since)| {
+            let is_kept = since.elapsed() < KEPT;
+            if !is_kept {
+                mapped.let_go();
+            }
+            is_kept
+        });
         let (_, evicted) = mapped.counts();
         // What is forgotten from now on is told once; what was before this process came is not.
         let before = self.evicted.fetch_min(evicted, Ordering::Relaxed);
@@ -44,7 +78,7 @@ impl ShmStore {
     #[cold]
     pub(super) fn failed(&self, mapped: &'static Mapped, part: usize, error: &Error) {
         if file::is_removed(mapped.file) {
-            self.begin_anew(mapped);
+            self.begin_anew(mapped, true);
         } else if self.trouble.begins(part, error) {
             self.tell(&format!("does not decide about some keys: {error}"), true);
         }
@@ -61,7 +95,7 @@ impl ShmStore {
 
     /// The file was removed, and others make or have made a new one: goes on there.
     #[cold]
-    fn begin_anew(&self, old: &'static Mapped) {
+    fn begin_anew(&self, old: &'static Mapped, is_news: bool) {
         fork::naming(|| {
             if !std::ptr::eq(self.mapped(), old) {
                 return;
@@ -72,17 +106,29 @@ impl ShmStore {
                     lock(&self.lost).take();
                     self.trouble.is_past();
                     self.mapped.store(Box::leak(Box::new(new)), Ordering::Release);
-                    self.tell(&format!("the file {path:?} was removed: what it counted is gone"), true);
+                    lock(&self.retired).push((old, Instant::now()));
+                    if is_news {
+                        self.tell(&format!("the file {path:?} was removed: what it counted is gone"), true);
+                    }
                 }
                 Err(error) => {
-                    let what = format!("the file {path:?} was removed, and there is no new one: {error}");
                     // It is tried again each second, and told once.
-                    if lock(&self.lost).replace(what.clone()).as_ref() != Some(&what) {
-                        self.tell(&what, true);
-                    }
+                    let what = format!("the file {path:?} was removed, and there is no new one: {error}");
+                    self.cannot_rely(Some((error.kind(), what)));
                 }
             }
         })
+    }
+
+    /// Remembers why the file is not to be relied on, and tells it once.
+    fn cannot_rely(&self, why: Option<(ErrorKind, String)>) {
+        let mut lost = lock(&self.lost);
+        let is_new = why.is_some() && *lost != why;
+        lost.clone_from(&why);
+        drop(lost);
+        if let (true, Some((_, what))) = (is_new, why) {
+            self.tell(&what, true);
+        }
     }
 
     /// Says what another than the first to come asks for in vain.
