@@ -91,14 +91,14 @@ fn check(settings: &Settings, file: &OwnedFd) -> Result<Stat> {
         };
         return Err(wrong(path, ErrorKind::StoreDenied, &what));
     }
+    if stat.st_mode & 0o002 != 0 {
+        return Err(wrong(path, ErrorKind::StoreDenied, "can be written by everybody"));
+    }
     let group = stat.st_gid;
     if stat.st_mode & 0o020 != 0 && settings.group != Some(group) {
         let what =
             format!("can be written by group {group}: users share one by their group (?group={group})");
         return Err(wrong(path, ErrorKind::StoreDenied, &what));
-    }
-    if stat.st_mode & 0o002 != 0 {
-        return Err(wrong(path, ErrorKind::StoreDenied, "can be written by everybody"));
     }
     if stat.st_size < (HEADER_WORDS * 8) as i64 {
         let what = format!("is only {} bytes long: it was cut off, or is another's", stat.st_size);
