@@ -133,3 +133,25 @@ fn another_limiter_of_the_process_hears_what_it_asks_in_vain() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].text.contains("timeout_ms=70") && told[0].text.contains("when_full=refuse"), "{told:?}");
 }
+
+/// Blocks are never evicted: so they take half of the room at most, and limits go on beside them.
+#[test]
+fn blocks_leave_room_for_others() {
+    let shared = Shared::new("blocks");
+    let limiter = limiter("3/day", &Store::open(&shared.uri("?max_keys=100")).unwrap());
+    let blocked = (0..1_000)
+        .filter(|key| limiter.block(format!("blocked {key}"), std::time::Duration::from_secs(3600)).is_ok());
+    assert!((20..=120).contains(&blocked.count()));
+    assert_eq!((0..20).filter(|_| limiter.allow("key", 1).unwrap()).count(), 3);
+    assert!(!limiter.peek("blocked 0", 1).unwrap().allowed());
+}
+
+#[test]
+fn a_policy_that_has_no_room_is_refused_when_it_is_made() {
+    let shared = Shared::new("policy");
+    let store = Store::open(&shared.uri("?max_keys=1")).unwrap();
+    let policy = Policy::parse("100/day; 10/hour; 3/minute").unwrap();
+    let error = Limiter::builder(policy).store(store).build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("max_keys=1"), "{error}");
+}

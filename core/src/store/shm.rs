@@ -47,8 +47,10 @@ use crate::named::Named;
 use crate::{Error, ErrorKind, Result};
 use decide::{Address, Addresses, block_of};
 use kept::Kept;
+use layout::Geometry;
 pub(crate) use layout::LAYOUT;
 use mapped::Mapped;
+use part::Control;
 use room::{Moment, Need};
 use settings::Settings;
 use slot::{Kind, Place, Stored, space};
@@ -173,7 +175,16 @@ impl ShmStore {
     /// # Errors
     /// `unsupported` where they have not.
     pub fn check(&self, limits: &[Limit]) -> Result<()> {
-        let room = self.mapped().geometry.log_entries as u64;
+        let Geometry { slots, log_entries, .. } = self.mapped().geometry;
+        if limits.len() > slots {
+            return Err(Error::unsupported(format!(
+                "{} limits for one key, on {}: it was made with max_keys={}, and a part of it has room for {slots}",
+                limits.len(),
+                self.shown(),
+                self.mapped().header.max_keys
+            )));
+        }
+        let room = log_entries as u64;
         let mut all = 0;
         for limit in limits {
             let Some(units) = lists::units_of(limit.algorithm()) else { continue };
@@ -234,6 +245,7 @@ impl ShmStore {
             locked.at_mut(address).keep((Some(slot), address.bucket), written, time)?;
         }
         locked.close();
+        self.done(mapped, &addresses, time);
         Ok(given)
     }
 
@@ -250,6 +262,7 @@ impl ShmStore {
             locked.at_mut(address).remove(address.bucket)?;
         }
         locked.close();
+        self.done(mapped, &addresses, time);
         Ok(())
     }
 
@@ -263,8 +276,10 @@ impl ShmStore {
         if let Place::At(slot) = guard.part.find(address.bucket) {
             guard.write(slot, Stored { words, total: 0 })?;
         } else {
+            // Blocks are never evicted: they leave room for others.
+            let blocks = guard.part.control(Control::Blocks).get();
             let need = Need { moment, debt: BLOCK_DEBT, own: &[], who, refuses: false };
-            if !guard.make_room(1, need)? {
+            if blocks >= guard.part.slots.len() as u64 / 2 || !guard.make_room(1, need)? {
                 return Err(Error::new(
                     ErrorKind::StoreFull,
                     "no more keys can be blocked in this key's part of the shared-memory store (max_keys)",
@@ -273,6 +288,7 @@ impl ShmStore {
             guard.insert(address.bucket, Stored { words, total: 0 })?;
         }
         locked.close();
+        self.done(mapped, std::slice::from_ref(&address), time);
         Ok(())
     }
 
@@ -281,6 +297,7 @@ impl ShmStore {
         let mut locked = self.lock_or_look(mapped, std::slice::from_ref(&address))?;
         locked.at_mut(&address).remove(address.bucket)?;
         locked.close();
+        self.done(mapped, std::slice::from_ref(&address), time);
         Ok(())
     }
 

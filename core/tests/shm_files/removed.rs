@@ -159,3 +159,57 @@ fn an_overwritten_file_is_told_of() {
     decide_until(&limiter, "was removed");
     assert!(limiter.health().unwrap().ok);
 }
+
+/// One that was moved away is given up as soon as there is another in its place.
+#[test]
+fn a_file_that_was_moved_away_is_left_for_its_successor() {
+    let folder = Folder::new("moved");
+    let path = folder.file("x");
+    let limiter = limiter("1000000/hour", &open(path.to_str().unwrap()));
+    assert!(limiter.allow("before", 1).unwrap());
+    fs::rename(&path, folder.file("x.old")).unwrap();
+    put(&path, &good());
+    decide_until(&limiter, "removed");
+}
+
+/// Who only blocks, or forgets, blocks in the file that the others have.
+#[test]
+fn who_does_not_decide_notices_it_too() {
+    let folder = Folder::new("blocks");
+    let path = folder.file("x");
+    let limiter = limiter("10/hour", &open(path.to_str().unwrap()));
+    limiter.block("key", Duration::from_secs(60)).unwrap();
+    fs::remove_file(&path).unwrap();
+    let begun = Instant::now();
+    while !path.exists() {
+        limiter.block("key", Duration::from_secs(60)).unwrap();
+        limiter.unblock("key").unwrap();
+        limiter.reset("key").unwrap();
+        assert!(begun.elapsed() < SOON);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// An app that closes all descriptors that it did not open itself, as a daemon does, goes on in the same file.
+#[test]
+fn a_descriptor_that_was_closed_is_opened_again() {
+    let folder = Folder::new("closed");
+    let path = folder.file("x");
+    let limiter = limiter("10/day", &open(path.to_str().unwrap()));
+    assert!(limiter.allow("key", 4).unwrap());
+    // SAFETY: the child closes what it does not need, decides, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        (3..200).for_each(|descriptor| drop(unsafe { libc::close(descriptor) }));
+        let decision = limiter.acquire("key", 1);
+        let is_shared = decision.is_ok_and(|it| !it.degraded() && it.remaining() == 5);
+        // SAFETY: it ends at once.
+        unsafe { libc::_exit(i32::from(!is_shared)) }
+    }
+    let mut status = 0;
+    // SAFETY: it waits for the child.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    assert_eq!(limiter.peek("key", 1).unwrap().remaining(), 5);
+}

@@ -65,45 +65,61 @@ impl Part {
     }
 }
 
-impl Guard<'_> {
-    /// Holds a chain until this step is closed.
+/// How often a chain is tried while its part is held.
+const TRIES: u32 = 40;
+
+impl Part {
+    /// Waits until nobody holds a chain, or who does is dead. Whoever waits holds nothing that others need.
     ///
     /// # Errors
     /// As [`Waiting::turn`].
-    pub fn hold(&mut self, home: usize, who: Holder<'_>) -> Result<()> {
-        if !self.chains.contains(&home) {
-            self.hold_chain(home, who)?;
-            self.chains.push(home);
-        }
-        Ok(())
-    }
-
-    /// Does something with a chain while it is held.
-    pub fn holding<T>(&self, home: usize, who: Holder<'_>, act: impl FnOnce() -> T) -> Result<T> {
-        if self.chains.contains(&home) {
-            return Ok(act());
-        }
-        self.hold_chain(home, who)?;
-        let done = act();
-        self.part.release(home);
-        Ok(done)
-    }
-
-    fn hold_chain(&self, home: usize, who: Holder<'_>) -> Result<()> {
-        let head = self.part.head(home);
+    pub fn wait_for(&self, home: usize, who: Holder<'_>) -> Result<()> {
+        let head = self.head(home);
         let mut waiting = Waiting::default();
         loop {
             let word = head.get_first();
-            if holder(word) == 0 {
-                if head.exchange(word, held(word, who.own)) {
-                    return Ok(());
-                }
-            } else if waiting.turn(head, word, holder(word), who)?
-                && head.exchange(word, held(released(word), who.own))
-            {
-                // What he held was whole: more than a word at a time is changed by who holds the part.
+            if holder(word) == 0 || waiting.turn(head, word, holder(word), who)? {
                 return Ok(());
             }
         }
+    }
+}
+
+impl Guard<'_> {
+    /// Holds a chain until this step is closed; false where somebody else does, who lives.
+    pub fn hold(&mut self, home: usize, who: Holder<'_>) -> bool {
+        let is_held = self.chains.contains(&home) || self.hold_chain(home, who);
+        if is_held && !self.chains.contains(&home) {
+            self.chains.push(home);
+        }
+        is_held
+    }
+
+    /// Does something with a chain while it is held; none where somebody else holds it.
+    pub fn holding<T>(&self, home: usize, who: Holder<'_>, act: impl FnOnce() -> T) -> Option<T> {
+        if self.chains.contains(&home) {
+            return Some(act());
+        }
+        self.hold_chain(home, who).then(|| {
+            let done = act();
+            self.part.release(home);
+            done
+        })
+    }
+
+    fn hold_chain(&self, home: usize, who: Holder<'_>) -> bool {
+        let head = self.part.head(home);
+        for _ in 0..TRIES {
+            let word = head.get_first();
+            if holder(word) == 0 && head.exchange(word, held(word, who.own)) {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        let word = head.get_first();
+        // What a dead one held was whole: more than a word at a time is changed by who holds the part.
+        holder(word) != 0
+            && !who.owners.lives(holder(word))
+            && head.exchange(word, held(released(word), who.own))
     }
 }

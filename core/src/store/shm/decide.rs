@@ -49,8 +49,14 @@ impl ShmStore {
     fn decide_group(&self, group: &Group<'_>, mode: Mode, time: Time) -> Result<Outcome> {
         let mapped = self.here();
         let addresses = mapped.addresses(&group.charges, time);
-        let mut locked = self.lock(mapped, &addresses)?;
-        self.decide_locked(&mut locked, &group.charges, &addresses, mode, (mapped, time))
+        let mut locked = self.lock_or_look(mapped, &addresses)?;
+        let decided = self.decide_locked(&mut locked, &group.charges, &addresses, mode, (mapped, time));
+        drop(locked);
+        match &decided {
+            Ok(_) => self.done(mapped, &addresses, time),
+            Err(error) => self.failed(mapped, addresses.first().map_or(0, |address| address.part), error),
+        }
+        decided
     }
 
     /// Decides charges whose parts are held.
@@ -158,11 +164,9 @@ impl ShmStore {
             match tried {
                 Ok(()) => {
                     let mut locked = Locked { guards, who };
-                    for address in addresses {
-                        let guard = locked.at_mut(address);
-                        guard.hold(guard.part.home(address.bucket), who)?;
-                    }
-                    return Ok(locked);
+                    let Some(busy) = locked.hold(addresses) else { return Ok(locked) };
+                    drop(locked);
+                    mapped.parts[busy.0].wait_for(busy.1, who)?;
                 }
                 Err(Unheld::Failed(error)) => return Err(error),
                 // What is held here may be waited for by who settles that one.
@@ -225,6 +229,16 @@ impl<'a> Locked<'a> {
     pub fn at_mut(&mut self, address: &Address) -> &mut Guard<'a> {
         let place = self.place(address);
         &mut self.guards[place]
+    }
+
+    /// Holds all chains; where somebody else has one, that part and chain.
+    fn hold(&mut self, addresses: &[Address]) -> Option<(usize, usize)> {
+        let who = self.who;
+        addresses.iter().find_map(|address| {
+            let guard = self.at_mut(address);
+            let home = guard.part.home(address.bucket);
+            (!guard.hold(home, who)).then_some((address.part, home))
+        })
     }
 
     fn place(&self, address: &Address) -> usize {

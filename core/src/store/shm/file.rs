@@ -66,9 +66,17 @@ fn is_named(path: &Path, stat: &Stat) -> bool {
     rustix::fs::lstat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino))
 }
 
-/// Whether a file has no name any more.
-pub(super) fn is_removed(file: &OwnedFd) -> bool {
-    rustix::fs::fstat(file).is_ok_and(|stat| stat.st_nlink == 0)
+/// Whether the file has no name any more, or its name is another's; or somebody closed its descriptor.
+pub(super) fn is_gone(mapped: &Mapped, path: &Path) -> bool {
+    if !mapped.has_descriptor() {
+        return true;
+    }
+    rustix::fs::fstat(mapped.file).is_ok_and(|stat| {
+        let named = rustix::fs::lstat(path);
+        // Where there is no such name (for a process that sees other folders, say) it is not another's.
+        stat.st_nlink == 0
+            || named.is_ok_and(|named| (named.st_dev, named.st_ino) != (stat.st_dev, stat.st_ino))
+    })
 }
 
 /// That it is a file that only those can write who may share the limits, and of its whole length.

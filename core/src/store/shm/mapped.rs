@@ -23,6 +23,8 @@ pub(super) struct Mapped {
     pub geometry: Geometry,
     pub header: Header,
     pub file: &'static OwnedFd,
+    /// Which file that is: of what device, and its number there.
+    place: Option<(i128, u64)>,
     words: &'static [Word],
     /// What this process's steady time lies behind the file's, in microseconds.
     behind_us: i64,
@@ -50,6 +52,7 @@ impl Mapped {
             geometry,
             header,
             file,
+            place: place(file),
             words,
             behind_us: header.offset_us.wrapping_sub(own_offset_us()).cast_signed(),
             stuck: Stuck::default(),
@@ -69,6 +72,11 @@ impl Mapped {
         Err(Error::new(ErrorKind::StoreCorrupt, "has another header than it had"))
     }
 
+    /// Whether its descriptor still is the file's: an app may have closed all that it did not open itself.
+    pub fn has_descriptor(&self) -> bool {
+        self.place.is_some() && place(self.file) == self.place
+    }
+
     /// Gives back the memory and the file, which nobody should use any more. Whoever still does finds an empty one of
     /// his own.
     pub fn let_go(&self) {
@@ -77,6 +85,9 @@ impl Mapped {
         let place = self.words.as_ptr().cast_mut().cast();
         // SAFETY: it takes the place of a mapping of that size; any words are words.
         let _ = unsafe { rustix::mm::mmap_anonymous(place, size, protection, flags) };
+        if !self.has_descriptor() {
+            return;
+        }
         if let Ok(nothing) = fs::File::open("/dev/null") {
             // SAFETY: both descriptors are open; the second one stays so, and is nobody else's.
             unsafe { libc::dup2(nothing.as_raw_fd(), self.file.as_raw_fd()) };
@@ -146,6 +157,11 @@ impl Mapped {
     }
 }
 
+/// The device of a file, and its number there; none where the descriptor is closed.
+fn place(file: &OwnedFd) -> Option<(i128, u64)> {
+    rustix::fs::fstat(file).ok().map(|stat| (i128::from(stat.st_dev), stat.st_ino))
+}
+
 /// What must be added to the boot clock of the machine for this process's steady time. A namespace may have a boot
 /// clock of its own, which lies apart from the machine's by a known number.
 pub(super) fn own_offset_us() -> u64 {
@@ -170,11 +186,12 @@ mod tests {
         let settings = Settings::parse(&format!("unit-let-go-{random:x}?max_keys=8&log_entries=4")).unwrap();
         let mapped = file::open(&settings).unwrap();
         assert!(mapped.check().is_ok() && mapped.holder(settings.timeout).is_ok());
+        assert!(!file::is_gone(&mapped, &settings.path) && mapped.has_descriptor());
         std::fs::remove_file(&settings.path).unwrap();
-        assert!(file::is_removed(mapped.file));
+        assert!(file::is_gone(&mapped, &settings.path));
         mapped.let_go();
         assert!(mapped.words.iter().all(|word| word.get() == 0));
-        assert!(!file::is_removed(mapped.file) && mapped.check().is_err());
+        assert!(!mapped.has_descriptor() && mapped.check().is_err());
         drop(mapped.parts[0].lock(mapped.holder(settings.timeout).unwrap()).unwrap());
     }
 }

@@ -122,10 +122,16 @@ impl Owners {
         let Some(entry) = usize::try_from(place).ok().and_then(|place| self.table.get(place)) else {
             return false;
         };
-        if is_locked(self.file, LOCKS_AT + place as i64) || self.own() == Some(number) {
+        if self.own() == Some(number) {
             return true;
         }
-        Identity::of(entry[0].get_first(), entry).is_running_beside(&Identity::own())
+        let (owner, me) = (Identity::of(entry[0].get_first(), entry), Identity::own());
+        match is_locked(self.file, LOCKS_AT + place as i64) {
+            Some(true) => true,
+            Some(false) => owner.is_running_beside(&me),
+            // Who goes past a living holder breaks something: only one that is seen to be gone is.
+            None => owner.namespace != me.namespace || owner.is_running_beside(&me),
+        }
     }
 }
 
@@ -203,11 +209,9 @@ fn lock(file: &OwnedFd, at: i64) -> bool {
     record_lock(file, at, libc::F_SETLK, libc::F_WRLCK).is_some()
 }
 
-/// Whether another process holds it. Where the kernel does not say, it is taken as held: who waits in vain is told,
-/// who goes past a living holder breaks something.
-fn is_locked(file: &OwnedFd, at: i64) -> bool {
-    record_lock(file, at, libc::F_GETLK, libc::F_WRLCK)
-        .is_none_or(|kind| kind != libc::F_UNLCK as libc::c_short)
+/// Whether another process holds it; none where the kernel does not say.
+fn is_locked(file: &OwnedFd, at: i64) -> Option<bool> {
+    record_lock(file, at, libc::F_GETLK, libc::F_WRLCK).map(|kind| kind != libc::F_UNLCK as libc::c_short)
 }
 
 fn record_lock(

@@ -65,11 +65,18 @@ impl ShmStore {
         let part = &mapped.parts[mapped.part_index(key)];
         let (at, algorithm) = (fingerprint(bucket.with_key(key), time), bucket.algorithm());
         let who = mapped.holder(self.timeout())?;
-        let mut guard = part.lock(who)?;
-        if part.control(Control::Blocks).get() != 0 {
-            return Ok(None);
-        }
-        guard.hold(part.home(at), who)?;
+        let home = part.home(at);
+        let mut guard = loop {
+            let mut guard = part.lock(who)?;
+            if part.control(Control::Blocks).get() != 0 {
+                return Ok(None);
+            }
+            if guard.hold(home, who) {
+                break guard;
+            }
+            drop(guard);
+            part.wait_for(home, who)?;
+        };
         let (moment, looked) = mapped.look(time, |now| {
             let looked = Looked::new(part, at, algorithm, now, cost)?;
             let is_future = looked.found == Found::Future;

@@ -172,7 +172,8 @@ impl Guard<'_> {
             return Ok(true);
         }
         let evicted = part.control(Control::Evicted);
-        evicted.set(evicted.get().wrapping_add(1));
+        // A block that finds no room is told of.
+        evicted.set(evicted.get().wrapping_add(u64::from(need.debt < u128::MAX || least.is_some())));
         if need.refuses {
             return Err(Error::new(
                 ErrorKind::StoreFull,

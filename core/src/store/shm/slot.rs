@@ -250,10 +250,11 @@ impl Part {
 }
 
 impl Guard<'_> {
-    /// Forgets what lies in a slot, where that is still so once its chain is held; false where it is not.
+    /// Forgets what lies in a slot, where that is still so once its chain is held; false where it is not, or another
+    /// holds it.
     ///
     /// # Errors
-    /// As [`hold`](Self::hold); `store_corrupt` for a state that no chain leads to.
+    /// `store_corrupt` for a state that no chain leads to.
     pub fn forget_if(
         &mut self,
         slot: usize,
@@ -262,8 +263,8 @@ impl Guard<'_> {
     ) -> Result<bool> {
         let part = self.part;
         let home = part.home(part.slots[slot][2].get());
-        let forgotten = self.holding(home, who, || is_so(part.stored(slot)).then(|| part.forget(slot)))?;
-        match forgotten {
+        let forgotten = self.holding(home, who, || is_so(part.stored(slot)).then(|| part.forget(slot)));
+        match forgotten.flatten() {
             Some(false) => Err(self.damaged()),
             forgotten => Ok(forgotten.is_some()),
         }

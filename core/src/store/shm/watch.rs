@@ -4,8 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::decide::{Address, Locked};
+use super::layout::Geometry;
 use super::mapped::Mapped;
+use super::part::Control;
 use super::settings::Settings;
+use super::slot::{Kind, Stored};
 use super::{ShmStore, file};
 use crate::clock::{Now, Time};
 use crate::fork::{self, lock};
@@ -25,7 +28,7 @@ impl ShmStore {
 
     #[cold]
     fn come(&self, mapped: &'static Mapped) -> &'static Mapped {
-        if file::is_removed(mapped.file) {
+        if file::is_gone(mapped, &self.settings.path) {
             self.begin_anew(mapped, false);
         }
         let mapped = self.mapped();
@@ -47,7 +50,7 @@ impl ShmStore {
 
     #[cold]
     fn look(&self, mapped: &'static Mapped) {
-        if file::is_removed(mapped.file) {
+        if file::is_gone(mapped, &self.settings.path) {
             return self.begin_anew(mapped, true);
         }
         let why = mapped.check().err().map(|error| {
@@ -62,6 +65,7 @@ impl ShmStore {
             }
             is_kept
         });
+        self.forget_blocks(mapped);
         let (_, evicted) = mapped.counts();
         // What is forgotten from now on is told once; what was before this process came is not.
         let before = self.evicted.fetch_min(evicted, Ordering::Relaxed);
@@ -74,10 +78,34 @@ impl ShmStore {
         }
     }
 
+    /// Forgets the blocks that are over, so that nobody looks for one in their parts.
+    fn forget_blocks(&self, mapped: &'static Mapped) {
+        let Ok(who) = mapped.holder(self.timeout()) else { return };
+        let now = mapped.now(Time::STORE);
+        for part in mapped.parts.iter().filter(|part| part.control(Control::Blocks).get() > 0) {
+            let Some(mut guard) = part.lock_now(who.own) else { continue };
+            let is_over = |stored: Stored| {
+                Kind::of(stored.words) == Some(Kind::Block) && !stored.is_given() && stored.is_spent(now)
+            };
+            for slot in 0..part.slots.len() {
+                // One that is held, or damaged, is met by whoever needs it.
+                if is_over(part.stored(slot)) && guard.forget_if(slot, who, is_over).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The same after any other operation, of which these are the places.
+    pub(super) fn done(&self, mapped: &'static Mapped, addresses: &[Address], time: Time) {
+        let part = addresses.first().map_or(0, |address| address.part);
+        self.went_well(mapped, part, time, mapped.now(time));
+    }
+
     /// Looks after a failure whether the file is still there: it may have been removed for it.
     #[cold]
     pub(super) fn failed(&self, mapped: &'static Mapped, part: usize, error: &Error) {
-        if file::is_removed(mapped.file) {
+        if file::is_gone(mapped, &self.settings.path) {
             self.begin_anew(mapped, true);
         } else if self.trouble.begins(part, error) {
             self.tell(&format!("does not decide about some keys: {error}"), true);
@@ -96,6 +124,8 @@ impl ShmStore {
     /// The file was removed, and others make or have made a new one: goes on there.
     #[cold]
     fn begin_anew(&self, old: &'static Mapped, is_news: bool) {
+        // A descriptor that was closed is no news: it is the same file.
+        let is_news = is_news && old.has_descriptor();
         fork::naming(|| {
             if !std::ptr::eq(self.mapped(), old) {
                 return;
@@ -134,7 +164,7 @@ impl ShmStore {
     /// Says what another than the first to come asks for in vain.
     pub(super) fn compare(&self, settings: &Settings) {
         let Mapped { geometry, header, .. } = self.mapped();
-        let log_entries = settings.log_entries.next_power_of_two() as u64;
+        let log_entries = Geometry::of(settings).log_entries as u64;
         for (name, asked, found) in [
             ("max_keys", settings.max_keys as u64, header.max_keys),
             ("log_entries", log_entries, geometry.log_entries as u64),
