@@ -123,3 +123,57 @@ impl Guard<'_> {
             && head.exchange(word, held(released(word), who.own))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::settings::Settings;
+    use super::super::slot::fingerprint;
+    use super::super::{ShmStore, file};
+    use super::*;
+    use crate::ErrorKind;
+    use crate::clock::Time;
+    use crate::policy::Policy;
+    use crate::store::charge::{Mode, Request};
+
+    /// Or all who come later would begin to wait anew, one after the other.
+    #[test]
+    fn who_waits_for_a_chain_holds_no_part() {
+        let [random, _] = crate::store::bucket::random_seed();
+        let rest = format!("unit-waits-{random:x}?max_keys=8&log_entries=4&timeout_ms=300");
+        let settings = Settings::parse(&rest).unwrap();
+        let path = settings.path.clone();
+        let store = ShmStore::over(settings.clone(), file::open(&settings).unwrap());
+        let policy = Policy::parse("3/hour").unwrap();
+        let request = Request { buckets: policy.buckets(), key: b"key", cost: 1 };
+        let decide = || store.decide_request(&request, Mode::Acquire, Time::STORE, |it| it.admitted);
+        assert!(decide().unwrap());
+        let mapped = store.mapped();
+        let part = &mapped.parts[0];
+        let own = mapped.holder(Duration::ZERO).unwrap().own;
+        let at = fingerprint(policy.buckets()[0].with_key(mapped.key(b"key")), Time::STORE);
+        let head = part.head(part.home(at));
+        assert!(head.exchange(head.get(), held(head.get(), own)));
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let decided = decide();
+                is_over.store(true, Ordering::Relaxed);
+                decided
+            });
+            thread::sleep(Duration::from_millis(50));
+            let mut free = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                free += u64::from(part.lock_now(own).is_some());
+            }
+            assert!(free > 1_000, "{free}");
+            assert_eq!(waits.join().unwrap().unwrap_err().kind(), ErrorKind::StoreTimeout);
+        });
+        part.release(part.home(at));
+        assert!(decide().unwrap());
+        std::fs::remove_file(path).unwrap();
+    }
+}
