@@ -10,8 +10,11 @@ use super::file;
 use super::part::{Control, Part};
 use super::settings::Settings;
 use super::turns::{self, Bounds, explore};
+use crate::algorithm::interval::Span;
 use crate::clock::Time;
 use crate::policy::Policy;
+use crate::receipt::{Lease, Receipt};
+use crate::store::Refund;
 use crate::store::charge::{Charge, Group, Mode, Request};
 
 /// A store of one small part, or two, and how to begin with it again.
@@ -175,6 +178,44 @@ fn leases() {
 #[test]
 fn sub_windows() {
     all_take("buckets", "sliding_log: 2/hour buckets 2", 1, 1, 2, 1);
+}
+
+/// One gives back while others take: nobody gets more than there is, and what is given back comes once.
+#[test]
+fn what_is_given_back_comes_once() {
+    for (name, policy) in [
+        ("back", "3/hour"),
+        ("back-window", "fixed_window: 3/hour from first"),
+        ("back-log", "sliding_log: 3/hour"),
+    ] {
+        let scene = Scene::new(name, 8);
+        let policy = Policy::parse(policy).unwrap();
+        let time = Time::given_us(NOW).unwrap();
+        assert!((0..3).all(|_| scene.acquire(&policy, b"key", Mode::Acquire, NOW)));
+        scene.keep();
+        let at = crate::clock::Now { steady: NOW, wall: NOW };
+        let receipt = Receipt { at, cost: 1, lease: Lease::default(), full_at: Span::default(), origin: 0 };
+        let give = || {
+            let charges = [Charge { bucket: &policy.buckets()[0], key: b"key", cost: 1 }];
+            let refund = Refund { charges: &charges, receipt, undo: false };
+            scene.store.refund(&refund, time).unwrap()[0] == 1
+        };
+        let takers: [&(dyn Fn() -> bool + Sync); 2] =
+            [&give, &|| scene.acquire(&policy, b"key", Mode::Acquire, NOW)];
+        explore(
+            bounds(1),
+            &takers,
+            || scene.begin(),
+            |told| {
+                let [given, taken] = [told[0], told[1]].map(|it| usize::from(it == Some(true)));
+                let killed = told.iter().filter(|told| told.is_none()).count();
+                assert!(told[0] != Some(false));
+                let left = scene.left(&policy, b"key");
+                assert!(left + taken <= 1 && left + taken + killed >= given, "{left} {told:?}");
+                scene.is_sound();
+            },
+        );
+    }
 }
 
 /// One takes from the policy, the other from one of its limits.

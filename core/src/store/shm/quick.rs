@@ -11,6 +11,7 @@ use super::part::{Control, Guard, Part};
 use super::slot::{Place, Stored, fingerprint, space};
 use crate::algorithm::{Decided, Found, Seen, State};
 use crate::clock::{Now, Time};
+use crate::receipt::Receipt;
 use crate::store::bucket::{Bucket, Fingerprint};
 
 /// What is asked of one key.
@@ -41,10 +42,32 @@ struct Read {
     at: u64,
 }
 
+/// What came of writing.
+enum Followed {
+    Written,
+    Held,
+    NotSo,
+}
+
 impl<'a> Asked<'a> {
     #[inline]
     pub fn part(&self) -> &'a Part {
         &self.mapped.parts[self.mapped.part_index(self.key)]
+    }
+
+    /// What is seen where nothing is kept.
+    fn tell_nothing(&self, part: &Part, bucket: &Bucket) -> Quick<Seen> {
+        let at = fingerprint(bucket.with_key(self.key), self.time);
+        let home = part.home(at);
+        let was = part.head(home).get_first();
+        let (Place::Nowhere, _) = part.find_behind(home, was, at) else { return Quick::NotSo };
+        let now = self.mapped.now(self.time);
+        let (seen, _) = bucket.algorithm().see(None, now, self.cost);
+        fence(Ordering::Acquire);
+        if chain::holder(was) != 0 || part.head(home).get() != was {
+            return Quick::Held;
+        }
+        Quick::Decided(bucket.algorithm().admits(&seen, now, self.cost), now, seen)
     }
 
     /// The state of a limit, a copy; what is in the way where there is none of few numbers.
@@ -71,6 +94,30 @@ impl Read {
         part.head(self.home).get() == self.was
     }
 
+    /// Writes what follows, where nothing has changed since: a word at a time, each time whole.
+    #[inline(always)]
+    fn follow(&self, part: &Part, state: &State, mapped: &Mapped) -> Followed {
+        let (Some([first, numbers]), Some(own)) = (self.stored.followed_by(state), mapped.owners.own())
+        else {
+            return Followed::NotSo;
+        };
+        let head = part.head(self.home);
+        let held = chain::held(self.was, own);
+        if !head.exchange(self.was, held) {
+            return Followed::Held;
+        }
+        let is_there = self.is_there(part);
+        if is_there {
+            let words = &part.slots[self.slot];
+            if numbers != self.stored.words[1] {
+                words[1].set(numbers);
+            }
+            words[0].set(first);
+        }
+        head.set(chain::released(held));
+        if is_there { Followed::Written } else { Followed::Held }
+    }
+
     /// Whether what was read is still there, while the chain is held: a version comes again after a million
     /// others.
     #[inline]
@@ -89,6 +136,7 @@ pub(super) fn decide_one(bucket: &Bucket, asked: Asked<'_>) -> Quick<Seen> {
     }
     let (read, mut state) = match asked.find(part, bucket) {
         Ok(found) => found,
+        Err(Quick::NotSo) if is_peek => return asked.tell_nothing(part, bucket),
         Err(why) => return why,
     };
     // After the head: who held the chain before had read it before.
@@ -111,25 +159,37 @@ pub(super) fn decide_one(bucket: &Bucket, asked: Asked<'_>) -> Quick<Seen> {
     if !admitted {
         return unless_changed(false, seen);
     }
-    let (Some([first, numbers]), Some(own)) = (read.stored.followed_by(&state), mapped.owners.own()) else {
-        return Quick::NotSo;
+    match read.follow(part, &state, mapped) {
+        Followed::Written => Quick::Decided(true, now, seen),
+        Followed::Held => Quick::Held,
+        Followed::NotSo => Quick::NotSo,
+    }
+}
+
+/// Gives back up to `units` of one limit; how many were.
+pub(super) fn give_back(
+    bucket: &Bucket,
+    asked: Asked<'_>,
+    (units, receipt, undo): (u64, &Receipt, bool),
+) -> Quick<u64> {
+    let part = asked.part();
+    let (read, mut state) = match asked.find(part, bucket) {
+        Ok(found) => found,
+        Err(why) => return why,
     };
-    let head = part.head(read.home);
-    let held = chain::held(read.was, own);
-    if !head.exchange(read.was, held) {
-        return Quick::Held;
+    let now = asked.mapped.now(asked.time);
+    if bucket.algorithm().see(Some(&state), now, 0).1 != Found::Sound {
+        return Quick::NotSo;
     }
-    if !read.is_there(part) {
-        head.set(chain::released(held));
-        return Quick::Held;
+    let given = bucket.algorithm().refund(&mut state, now, units, receipt, undo);
+    if given == 0 {
+        return if read.is_still(part) { Quick::Decided(true, now, 0) } else { Quick::Held };
     }
-    let words = &part.slots[read.slot];
-    if numbers != read.stored.words[1] {
-        words[1].set(numbers);
+    match read.follow(part, &state, asked.mapped) {
+        Followed::Written => Quick::Decided(true, now, given),
+        Followed::Held => Quick::Held,
+        Followed::NotSo => Quick::NotSo,
     }
-    words[0].set(first);
-    head.set(chain::released(held));
-    Quick::Decided(true, now, seen)
 }
 
 /// Decides about all of a policy's limits.

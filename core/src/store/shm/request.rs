@@ -129,7 +129,7 @@ impl ShmStore {
 
 /// Tries what needs nobody's patience, a few times while others are in the way.
 #[inline(always)]
-fn tried<S>(mut quick: impl FnMut() -> Quick<S>) -> Option<(bool, Now, S)> {
+pub(super) fn tried<S>(mut quick: impl FnMut() -> Quick<S>) -> Option<(bool, Now, S)> {
     for turn in 0..TRIES {
         match quick() {
             Quick::Decided(admitted, now, seen) => return Some((admitted, now, seen)),
