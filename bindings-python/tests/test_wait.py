@@ -305,9 +305,10 @@ def work():
 workers = [threading.Thread(target=work) for _ in range(4)]
 for worker in workers:
     worker.start()
-print("waiting", flush=True)
 cpu = time.process_time()
 try:
+    # Whoever hears it may interrupt at once: then this must not leave the workers waiting.
+    print("waiting", flush=True)
     limiter.wait("k")
 except KeyboardInterrupt:
     print("interrupted", limiter.peek("k").standings[1].used, limiter.stats().refused, flush=True)
