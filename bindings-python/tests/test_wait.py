@@ -291,8 +291,10 @@ def test_what_a_clock_raises_ends_the_wait() -> None:
 
 # Signals
 
+# A shell that runs the tests in the background lets its children ignore the signal.
 INTERRUPTED = """
-import os, threading, time
+import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from mirab import Closed, Limiter
 limiter = Limiter("1/hour; 9/day", os.environ["MIRAB_TEST_URI"])
 limiter.allow("k")
