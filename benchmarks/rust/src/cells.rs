@@ -24,7 +24,7 @@ const DAY: u64 = 24 * HOUR;
 /// So much that it never refuses, and so slow that one busy key's bucket is never full again.
 const LARGE: &[Limit] = &[Limit { amount: 1_000_000_000, seconds: HOUR }];
 /// The same for some keys, and for many: what is held of a key is alive when its turn comes again.
-const SLOWER: &[Limit] = &[Limit { amount: 10_000_000, seconds: 20 * DAY }];
+pub const SLOWER: &[Limit] = &[Limit { amount: 10_000_000, seconds: 20 * DAY }];
 pub const LASTING: &[Limit] = &[Limit { amount: 10_000, seconds: 20 * DAY }];
 const USED_UP: &[Limit] = &[Limit { amount: 1, seconds: HOUR }];
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
-use crate::cells::LASTING;
+use crate::cells::SLOWER;
 use crate::contenders::mirab;
 use crate::slot::Measured;
 
@@ -90,7 +90,7 @@ impl Drop for Processes {
 
 /// One of the processes: for each line, a number of nanoseconds, says how many it decided in that time.
 pub fn member(uri: &str, number: &str) -> Outcome<()> {
-    let limiter = mirab(LASTING, uri)?;
+    let limiter = mirab(SLOWER, uri)?;
     let keys: Vec<String> = (0..KEYS).map(|key| format!("{number}:user:{key:08}")).collect();
     for line in std::io::stdin().lock().lines() {
         let time = Duration::from_nanos(line?.trim().parse()?);
